@@ -1,1 +1,1 @@
-"""What a step has read of a model, compared with the model itself, before it samples."""
+"""Comparison of what a step has read of a model with the model itself, before it samples."""

@@ -15,17 +15,7 @@ from pymc_flymc.reading.flat import LONG
 
 
 class AllOfGraph:
-    """Evaluate graphs for all rows and return some, where `RowsOfGraph` cannot be used.
-
-    Parameters
-    ----------
-    rows : ndarray of int, shape (m,)
-
-    Attributes
-    ----------
-    m, inputs, values
-        As for `RowsOfGraph`, but the values are the numbers of rows and the data of all rows.
-    """
+    """Evaluate graphs for all rows and return `rows`, where `RowsOfGraph` cannot be used."""
 
     def __init__(self, rows: np.ndarray) -> None:
         self.m = len(rows)

@@ -11,10 +11,10 @@ from pymc_flymc.regression.regression import Regression
 
 #: Number of observed values that are compared; all, if there are no more.
 ROWS = 1024
-#: So many of the largest and of the smallest predictors, outcomes, offsets and log-likelihoods are
-#: compared: at most one from each piece of `PIECE` rows.
+#: This many of the largest and of the smallest predictors, outcomes, offsets and log-likelihoods
+#: are compared: at most one from each piece of `PIECE` rows.
 ENDS, PIECE = 16, 512
-#: Number of columns of a design, at most, whose largest value is compared.
+#: The largest value is compared in at most this many columns of a design.
 COLUMNS = 128
 
 
@@ -25,18 +25,7 @@ def choose_rows(
     n_values: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Return numbers of observed values, sorted, shape (m,).
-
-    Parameters
-    ----------
-    regressions : sequence of Regression
-    members : sequence of ndarray of int
-        For each regression, the numbers of the observed values that its rows belong to.
-    anchors : sequence of AnchorPart
-        Coefficients at which predictors and log-likelihoods are large or small.
-    n_values : int
-        How many values are observed.
-    """
+    """Return the indices of values to compare: the extreme ones at anchors, and some at random."""
     if n_values <= ROWS:
         return np.arange(n_values)
     found = [np.empty(0, np.int64)]
@@ -71,7 +60,7 @@ def _extremes(regression: Regression, w: np.ndarray) -> np.ndarray:
 
 
 def _peaks(columns: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest number of each column in each piece, and its row: arrays (C, pieces)."""
+    """Return the largest number of each column in each piece, and its row, both (C, pieces)."""
     n = columns.shape[1]
     pieces = np.pad(columns, ((0, 0), (0, -n % PIECE)), mode="edge")
     pieces = pieces.reshape(len(columns), pieces.shape[1] // PIECE, PIECE)

@@ -1,4 +1,4 @@
-"""Parts of a log density that are compared, as read and as the model has them, and where."""
+"""Parts of a log density, as read and as the model has them, and the points of comparison."""
 
 from __future__ import annotations
 
@@ -19,34 +19,26 @@ from pymc_flymc.regression.regression import Regression
 
 @dataclass(frozen=True)
 class Points:
-    """Points at which a model and what was read of it are compared.
-
-    Attributes
-    ----------
-    layout, others_layout : Layout
-    graph : DensityGraph
-        What was read.
-    flat : list of (ndarray, ndarray)
-        Values of the step's variables, and of those of other steps.
-    """
+    """Points at which a model and what was read of it are compared."""
 
     layout: Layout
     others_layout: Layout
-    graph: DensityGraph
+    graph: DensityGraph  #: As it was read.
+    #: Values of the step's variables, and of the variables of other steps.
     flat: list[tuple[np.ndarray, np.ndarray]]
 
     @cached_property
     def read(self) -> Callable[[int], tuple[Values, list[list[Rounded | None]]]]:
-        """`of_reading` at these points, as a function of the number of draws of rounding errors."""
+        """Return `of_reading` at these points, as a function of the number of draws."""
         return cache(partial(of_reading, self.graph, self.flat))
 
     def at(self, some: np.ndarray) -> Points:
-        """Return some of the points, which a boolean vector selects."""
+        """Return the points that a boolean vector selects."""
         return replace(self, flat=[at for at, one in zip(self.flat, some, strict=True) if one])
 
     @property
     def named(self) -> list[Point]:
-        """Values by the names of variables."""
+        """Return the points as values by the names of variables."""
         return [
             self.layout.unravel(theta) | self.others_layout.unravel(others)
             for theta, others in self.flat
@@ -59,48 +51,30 @@ class Points:
         return ", ".join(shown) + (", ..." if len(theta) > 6 else "")
 
 
-#: If some rows cannot be evaluated alone, all are, unless there are more observed values than this.
+#: If some rows cannot be evaluated alone, all are, up to this many observed values.
 WHOLE = 20_000
 
 
 @dataclass(frozen=True)
 class ComparedRows:
-    """Some rows of an observed variable.
-
-    Attributes
-    ----------
-    name : str
-        Of the variable.
-    chosen : ndarray of int
-        Places of these rows among all observed values.
-    numbers : ndarray of int
-        Their numbers, for messages: of values out of core a sample is at hand.
-    n_values : int
-        Number of observed values.
-    regressions : sequence of Regression
-        As the step has them.
-    members : sequence of ndarray of int
-        For each regression, places of the observed values that its rows belong to.
-    first : int
-        Number of the first regression, in the order of the density's coefficients.
-    logp, terms : TensorVariable
-        From `freeze`: the model's own log-likelihoods, and the terms of them that regressions do
-        not have.
-    """
+    """Some rows of an observed variable."""
 
     name: str
-    chosen: np.ndarray
+    chosen: np.ndarray  #: Indices of these rows among all observed values at hand.
+    #: Indices of these rows for messages: out of core, values at hand are a sample.
     numbers: np.ndarray
     n_values: int
     regressions: Sequence[Regression]
+    #: For each regression, indices of the observed values that its rows belong to.
     members: Sequence[np.ndarray]
-    first: int
-    logp: TensorVariable
+    first: int  #: Index of the first regression, in the order of the density's coefficients.
+    logp: TensorVariable  #: The model's own log-likelihoods, from `freeze`.
+    #: The terms of `logp` that regressions do not have, from `freeze`.
     terms: TensorVariable | None
 
     @property
     def what(self) -> str:
-        """What it is, for messages."""
+        """Return the name of this part, for messages."""
         return f"the log-likelihood of {self.name!r}"
 
     def evaluate(self, points: Points, draws: int) -> tuple[Values, Values]:
@@ -128,7 +102,7 @@ class ComparedRows:
         return self._of(self.logp, points, 0)
 
     def place(self, i: int) -> str:
-        """Return the number of a row as text."""
+        """Return the index of a row as text."""
         return f" in row {self.numbers[i]:,}"
 
     def _of(self, graph: TensorVariable, points: Points, draws: int) -> Values:
@@ -140,31 +114,22 @@ class ComparedRows:
             return of_rows(graph, AllOfGraph(self.chosen), points.named, draws)
 
 
-#: Number of points at which terms of all rows are added up, each in a pass over the rows.
+#: Number of points at which terms of all rows are added up, each in one pass over the rows.
 OF_ALL_ROWS = 4
 
 
 @dataclass(frozen=True)
 class ComparedRest:
-    """Priors, potentials, and observed variables that are not read as rows.
+    """Priors, potentials, and observed variables that are not read as rows."""
 
-    Attributes
-    ----------
-    logp : TensorVariable
-        From `freeze`: the model's own density of these.
-    terms : sequence of TensorVariable
-        Terms of rows' log-likelihoods that were read as parts of the rest, one for each row.
-    sums : sequence of TensorVariable
-        Sums of such terms of rows that are out of core.
-    """
-
-    logp: TensorVariable
+    logp: TensorVariable  #: The model's own density of these, from `freeze`.
+    #: Terms of rows' log-likelihoods that were read as parts of the rest, one for each row.
     terms: Sequence[TensorVariable]
-    sums: Sequence[TensorVariable]
+    sums: Sequence[TensorVariable]  #: Sums of such terms of rows that are out of core.
 
     @property
     def what(self) -> str:
-        """What it is, for messages."""
+        """Return the name of this part, for messages."""
         return "the log density of priors, potentials and small observed variables"
 
     def evaluate(self, points: Points, draws: int) -> tuple[Values, Values]:
@@ -173,7 +138,7 @@ class ComparedRest:
         own = points.read(draws)[0].at(few)
         for terms in self.terms:
             every = AllOfGraph(np.arange(terms.type.shape[0]))
-            # Errors are drawn for the sum alone: terms that cancel here also cancel in it.
+            # Errors are drawn for the sum alone: terms that cancel here also cancel in the sum.
             own = own + -of_rows(terms, every, points.named[few], 0).sums()
         for of_stored in self.sums:
             own = own + -of_graph(of_stored, points.named[few], 0)
@@ -184,5 +149,5 @@ class ComparedRest:
         return of_graph(self.logp, points.named, 0)
 
     def place(self, i: int) -> str:
-        """Return an empty string: there is one number."""
+        """Return an empty string: there is only one number."""
         return ""

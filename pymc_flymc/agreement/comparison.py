@@ -1,9 +1,8 @@
 """Refuse a model if what was read of it differs from the model itself.
 
-The check does not depend on how a model is read. At a thousand rows and some points it compares
-log-likelihoods of rows, as a step computes them, with those of the model's own graph. The rest is
-compared, too: priors, Jacobians, potentials. A difference beyond the rounding errors of both sides
-is an error.
+The check does not depend on how a model is read. At about a thousand rows and some points it
+compares log-likelihoods of rows, as a step computes them, with the model's own graph. The rest is
+compared, too: priors, Jacobians, potentials. A difference beyond rounding is an error.
 """
 
 from collections.abc import Sequence
@@ -47,25 +46,7 @@ def check_agreement(
     start: np.ndarray,
     others: np.ndarray,
 ) -> None:
-    """Compare what was read of a model with the model itself.
-
-    Parameters
-    ----------
-    model : Model
-    reading : ModelReading
-    graph : DensityGraph
-        The density that the step made from it.
-    anchor : Anchor
-    layouts : (Layout, Layout)
-        Layouts of the step's variables, and of those of other steps.
-    start, others : ndarray, shapes (D,) and (F,)
-        Values of both at the initial point.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If they differ by more than rounding.
-    """
+    """Refuse a model that differs from what was read of it by more than rounding."""
     rng = np.random.default_rng(20261123)
     layout, n = layouts[0], len(start)
     thetas = [anchor.geometry.unstandardise(s * rng.standard_normal(n)) for s in SCALES]
@@ -93,7 +74,7 @@ def check_agreement(
 def _compared_parts(
     model: Model, reading: ModelReading, anchor: Anchor, rng: np.random.Generator
 ) -> tuple[list[ComparedRows], ComparedRest]:
-    """Return the parts of the log density: rows of each likelihood, and all else."""
+    """Return the parts of the log density: rows of each likelihood, and the rest."""
     shapes, first, compared = value_shapes(model), 0, []
     all_terms: list[TensorVariable] = []
     all_sums: list[TensorVariable] = []
@@ -115,7 +96,7 @@ def _compared_parts(
             ]
             values = samples[0].containers()
             numbers, logp = samples[0].numbers, freeze(logp, shapes, values)
-            if read.terms is not None:  # for all rows only their sum is known
+            if read.terms is not None:  # only the sum over all rows is known
                 terms = freeze(read.terms, shapes, values)
                 all_sums.append(fold_constants(freeze(read.rest, shapes), LONG))
             regressions = [

@@ -1,8 +1,8 @@
 """Refuse to sample if the compiled density differs from the one that was read.
 
 Kernels run compiled code: the collapsed bounds with their statistics, and the factors of rows with
-their constants. At a few points this density is summed over the brightness of all rows. That must
-be the density of the model as it was read, with the likelihoods of all rows.
+their constants. At a few points this density is summed over the brightness of all rows. The sum
+must equal the density of the model as it was read, with the likelihoods of all rows.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,10 @@ from pymc_flymc.target.data import combine_rows, some_rows
 from pymc_flymc.target.target import Target
 from pymc_flymc.target.validation import describe
 
-#: Distances from the anchor, in units of the Laplace approximation: within and beyond the limits
-#: of bounds.
+#: Distances from the anchor, in units of the Laplace approximation, within and beyond limits.
 SCALES = (0.0, 1.0, 4.0)
-#: The sum of all rates is compared with that of the rows if it is small enough to keep half of the
-#: digits of the density.
+#: The sum of all rates is compared with the rates of the rows up to this size, at which half of the
+#: density's digits are left.
 LARGE = float(np.finfo(np.float64).eps ** -0.5)
 #: Number of rows for which rounding errors are drawn.
 SAMPLE = 512
@@ -39,21 +38,7 @@ SAMPLE = 512
 
 @doing("comparing what was compiled with what was read")
 def check_compiled(target: Target, problems: Sequence[Problem], others: np.ndarray) -> None:
-    """Compare what kernels run with the regressions that were read, on all rows.
-
-    Parameters
-    ----------
-    target : Target
-    problems : sequence of Problem
-        What it was built for.
-    others : ndarray, shape (F,)
-        Values of the variables of other step methods.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If they differ by more than rounding.
-    """
+    """Compare what kernels run with the regressions that were read, on all rows."""
     rng = np.random.default_rng(20261124)
     geometry, n = target.geometry, len(target.geometry.centre)
     thetas = [geometry.unstandardise(scale * rng.standard_normal(n)) for scale in SCALES]
@@ -93,11 +78,11 @@ class _Comparison:
         n_rows = sum(len(part.X) for part in target.data.parts)
         self.stride = max(1, n_rows // SAMPLE)
         #: Rounding errors of sums grow with the square root of their length (Higham & Mary 2019):
-        #: sums over the rows of a block, and over blocks.
+        #: the sums are over the rows of a block, and over blocks.
         self.growth = float(np.sqrt(BLOCK + n_rows / BLOCK))
 
     def __call__(self, draws: int) -> tuple[Values, Values]:
-        """Return the compiled and the read density, with so many draws of rounding errors."""
+        """Return the compiled and the read density, with `draws` draws of rounding errors."""
         rest, coefficients = of_reading(self.target.graph, self.points, draws)
         expected = rest
         for problem, w in zip(self.problems, coefficients, strict=True):
@@ -107,7 +92,7 @@ class _Comparison:
         return Values.stack(own), expected
 
     def _of_rows(self, problem: Problem, coefficients: Sequence[Any], draws: int) -> Values:
-        """Add up the log-likelihoods of all rows; their errors are estimated from some."""
+        """Return the sum of all rows' log-likelihoods; its errors are estimated from some rows."""
         some = np.arange(0, len(problem.y), self.stride)
         of_some = problem.likelihood, problem.design.rows(some), problem.y[some]
         errors = of_regression(*of_some, coefficients, draws).sums().errors
@@ -141,8 +126,8 @@ class _Comparison:
         for _ in range(draws):
             of_others, _ = self._rows(_rounded(some, rng), rounded(w, rng), t)
             moved = np.maximum(moved, np.abs(of_others - of_some))
-            # Of what is computed from theta, such as a covariance that is nearly singular, compiled
-            # code may lose other digits than the graph.
+            # Compiled code may lose other digits than the graph in functions of theta, such as a
+            # covariance that is nearly singular.
             near = rounded(theta, rng), rounded(self.statistics, rng)
             other = target.density(*near, unused)
             moved_density = max(moved_density, abs(other - density))
@@ -150,21 +135,18 @@ class _Comparison:
         return np.array(total), np.array(error)
 
     def _rows(self, rows: Rows | SeveralRows, w: np.ndarray, t: int) -> tuple[np.ndarray, float]:
-        """Return the factors of rows, summed over their brightness, and the sum of finite rates.
-
-        Rows that a surrogate treats exactly are left out. A factor is log L less what is collapsed.
-        """
+        """Return the factors of rows, summed over brightness, and the sum of finite rates."""
+        # A factor is log L less the bound. Rows that a surrogate treats exactly are left out.
         target = self.target
         surrogate = target.data.exact is not None
         index = np.arange(sum(len(part.X) for part in parts_of(rows)))
         if surrogate:
             (only,) = parts_of(rows)
             index = index[only.constants[:, [ROW.near, ROW.beyond]].any(axis=1)]
-        # Kernels with gradients have two functions of a row, with and without a gradient: each is
-        # compared at some points.
+        # Kernels with gradients also have a function without a gradient: both are compared.
         with_gradient = bool(target.factor_gradients) and not surrogate and t % 2 == 1
         factors, rates = self._terms(rows, w, index, with_gradient)
-        if target.subsamples:  # the sum of bright and dark; a rate is infinite if kept bright
+        if target.subsamples:  # bright and dark; a row that is kept bright has an infinite rate
             factors = np.logaddexp(factors, -rates)
         return factors, float(rates[rates < np.inf].sum())
 
@@ -185,13 +167,13 @@ def _all_rates(rows: Rows | SeveralRows, w: np.ndarray) -> float:
 
 
 def _some(rows: Rows | SeveralRows, stride: int) -> Rows | SeveralRows:
-    """Return copies of every so-many-th row."""
+    """Return copies of every `stride`-th row."""
     parts = [some_rows(part, np.arange(0, len(part.X), stride)) for part in parts_of(rows)]
     return combine_rows(parts, [*np.diff(rows.place)] if isinstance(rows, SeveralRows) else [])
 
 
 def _rounded(rows: Rows | SeveralRows, rng: np.random.Generator) -> Rows | SeveralRows:
-    """Return rows with errors of rounding in their constants."""
+    """Return rows with random rounding errors in their constants."""
     parts = [
         part._replace(constants=read_only(rounded(part.constants, rng))) for part in parts_of(rows)
     ]

@@ -17,7 +17,7 @@ from pymc_flymc.likelihoods.likelihood import Likelihood, outcome
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design
 
-#: Rounding error of a sum of products, relative to the size of its terms.
+#: Rounding error of a sum of products, relative to the absolute sum of its terms.
 SUMS = 8.0 * float(np.finfo(np.float64).eps)
 #: A point of a model: values of its value variables, by name.
 Point = Mapping[str, np.ndarray]
@@ -30,13 +30,7 @@ def of_graph(
     m: int = 1,
     data: Mapping[Any, Any] | None = None,
 ) -> Values:
-    """Evaluate a graph of m numbers; its inputs are value variables, and those that `data` gives.
-
-    Parameters
-    ----------
-    graph : TensorVariable
-        From `freeze`.
-    """
+    """Return m numbers of a graph from `freeze`; `data` has inputs that are not value variables."""
     inputs, data = free_inputs([graph]), data or {}
     function = rounded_function(inputs, [graph])
     found = []
@@ -49,13 +43,7 @@ def of_graph(
 def of_rows(
     graph: TensorVariable, rows: RowsOfGraph | AllOfGraph, points: Sequence[Point], draws: int
 ) -> Values:
-    """Evaluate some rows of the graph of a vector or table.
-
-    Raises
-    ------
-    NotGatheredError
-        If rows cannot be taken out of it.
-    """
+    """Return some rows of a vector or table; raise `NotGatheredError` if they need others."""
     of_these = rows(graph)
     data = dict(zip(rows.inputs, rows.values, strict=True))
     return of_graph(of_these, points, draws, rows.m, data)
@@ -64,18 +52,7 @@ def of_rows(
 def of_reading(
     graph: DensityGraph, flat: Sequence[tuple[np.ndarray, np.ndarray]], draws: int
 ) -> tuple[Values, list[list[Rounded | None]]]:
-    """Evaluate what was read of a model without its rows, and the coefficients.
-
-    Parameters
-    ----------
-    flat : sequence of (ndarray, ndarray)
-        Points, as vectors of the step's variables and of all others.
-
-    Returns
-    -------
-    Values, list of list
-        The coefficients of each likelihood, at each point at which they are known.
-    """
+    """Return what was read without its rows, and likelihoods' coefficients where known."""
     function = rounded_function([graph.theta, graph.others], [graph.prior, *graph.coefficients])
     found = [function(*each, draws=draws) for each in flat]
     coefficients = [
@@ -100,25 +77,17 @@ def of_regression(
     coefficients: Sequence[Rounded | None],
     draws: int,
 ) -> Values:
-    """Evaluate the log-likelihoods of a regression's rows at some coefficients.
-
-    Parameters
-    ----------
-    design : Design
-        Of these rows.
-    y : ndarray
-        Their observed values, as of a `Regression`.
-    """
+    """Return the log-likelihoods of a regression's rows at some coefficients."""
     known = [t for t, each in enumerate(coefficients) if each is not None]
     pairs: list[Any] = [coefficients[t] for t in known]
     out = Values.stack([None] * len(coefficients), len(y))
     if not known:
         return out
     function = function_of(likelihood)
-    # Rows are independent: those at all points are evaluated together.
+    # Rows are independent: they are evaluated at all points together.
     observed = np.tile(np.atleast_2d(y.T).astype(np.float64), len(known))
     eta, moved = _arguments(design, *(np.stack(each) for each in zip(*pairs, strict=True)))
-    # The effect of rounding errors of predictors on the log-likelihoods.
+    # How rounding errors of predictors change the log-likelihoods.
     with np.errstate(invalid="ignore"):
         steps = ((eta, draws), (eta + moved, 0), (eta - moved, 0))
     found = [_only(function(*each, *observed, draws=n)) for each, n in steps]
@@ -138,10 +107,7 @@ def of_regression(
 
 
 def _arguments(design: Design, w: np.ndarray, errors: np.ndarray) -> Rounded:
-    """Return predictors and nuisance parameters at T points, with their errors.
-
-    Both have the shape (A, T n); columns of one point are next to each other.
-    """
+    """Return predictors and nuisance parameters, (A, T n), at T points one after the other."""
     eta, sizes = design.predictors(w)
     without_offset = replace(design, offset=np.empty((0, design.n_predictors)))
     moved = SUMS * sizes + without_offset.predictors(errors)[1]

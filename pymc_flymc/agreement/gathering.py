@@ -25,7 +25,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.agreement.other_rows import other_rows
 from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs, index_of
 
-#: An argument of an operation, and its axis of rows; None for an argument without one.
+#: An argument of an operation, and its axis of rows; None for an argument without such an axis.
 Need = tuple[Variable, int] | None
 #: The needs of an operation's arguments, and a function that applies it again to new arguments.
 Rule = tuple[list[Need], Callable[[list[Any]], Any]]
@@ -36,21 +36,7 @@ class NotGatheredError(Exception):
 
 
 class RowsOfGraph:
-    """Take rows of graphs.
-
-    Parameters
-    ----------
-    rows : ndarray of int, shape (m,)
-        Numbers of rows; for a table, numbers of its values in C order.
-
-    Attributes
-    ----------
-    m : int
-    inputs : list of Variable
-        Arguments of the new graphs that stand for rows of data.
-    values : list
-        These rows.
-    """
+    """Take rows of graphs: `inputs` of the new graphs stand for rows of data, `values`."""
 
     def __init__(self, rows: np.ndarray) -> None:
         self.rows, self.m = rows, len(rows)
@@ -59,19 +45,8 @@ class RowsOfGraph:
         self._memo: dict[tuple[Variable, int], Any] = {}
 
     def __call__(self, graph: TensorVariable) -> TensorVariable:
-        """Return the graph of these values, a vector; of length 1 if all rows are the same.
-
-        Parameters
-        ----------
-        graph : TensorVariable
-            From `freeze`: with its data as constants.
-
-        Raises
-        ------
-        NotGatheredError
-            If rows of variables depend on other rows, or an operation is not known.
-        """
-        if graph.ndim > 1:  # rows of a table's first axis, and one value of each
+        """Return the graph of these values, a vector; of length 1 if all rows are the same."""
+        if graph.ndim > 1:  # the rows of a table's first axis, and one value of each row
             self.rows, *others = np.unravel_index(self.rows, graph.type.shape)
             first = np.zeros(self.m, int) if graph.type.broadcastable[0] else np.arange(self.m)
             return self._take(graph)[(first, *others)]
@@ -110,17 +85,17 @@ class RowsOfGraph:
         return memo[wanted]
 
     def _of_others(self, node: Apply, axis: int) -> Any:
-        """Return what other rows of a node's arguments make, None if it does not take any."""
+        """Return the result of other rows of a node's arguments, or None if it takes none."""
         others = other_rows(node, axis, self.rows)
         if others is None:
             return None
         try:
             return others.again([self._of(*each) for each in others.sources])
-        except NotGatheredError:  # as rows of a sum along them: an argument is computed as a whole
+        except NotGatheredError:  # of a sum along rows, say: an argument is computed as a whole
             return None
 
     def _of(self, v: TensorVariable, axis: int, rows: np.ndarray) -> Any:
-        """Return other rows of an argument, along an axis that is as long as they are many."""
+        """Return `rows` of an argument along an axis, repeated if all rows are the same."""
         found = RowsOfGraph(rows)
         found.inputs, found.values = self.inputs, self.values
         result = found._take(v, axis)
@@ -139,7 +114,7 @@ class RowsOfGraph:
         return self.inputs[-1]
 
     def _rule(self, node: Apply, axis: int) -> Rule | None:
-        """Return the rule for rows along an axis of a node's result; None if none is known."""
+        """Return the rule for rows along an axis of a node's result; None if there is none."""
         op: Any = node.op
         inputs: list[Any] = list(node.inputs)
 
@@ -198,7 +173,7 @@ class RowsOfGraph:
         return None
 
     def _of_slices(self, node: Apply, axis: int, again: Any) -> Rule | None:
-        """Whole axes, and places of other axes: ``eta[:, 0]``."""
+        """Return the rule for whole axes, and places of other axes: ``eta[:, 0]``."""
         writes = isinstance(node.op, IncSubtensor)
         source: Any = node.inputs[0]
         index = index_of(node, 1 + writes)
@@ -214,14 +189,14 @@ class RowsOfGraph:
         return needs, again
 
     def _of_lookup(self, node: Apply, axis: int, again: Any) -> Rule | None:
-        """Elements by arrays of positions: ``a[group]``, or one of each row: ``p[rows, y]``."""
+        """Return the rule for lookups: ``a[group]``, or one element of each row: ``p[rows, y]``."""
         source: Any = node.inputs[0]
         index = index_of(node, 1)
         arrays = [i for i, each in enumerate(index) if not isinstance(each, slice)]
         if any(index[i].type.dtype == "bool" for i in arrays):
             return None
         n_axes = max(index[i].type.ndim for i in arrays)
-        # Where the arrays are apart, NumPy puts their axes first.
+        # If the arrays are not adjacent, NumPy puts their axes first.
         first = arrays[0] if arrays == list(range(arrays[0], arrays[-1] + 1)) else 0
         needs: list[Need] = [None] * len(node.inputs)
         if not first <= axis < first + n_axes:
@@ -246,7 +221,7 @@ class RowsOfGraph:
         return needs, lambda new: again([replaced.get(i, v) for i, v in enumerate(new)])
 
     def _is_range(self, index: Any, axis: int, length: int | None) -> bool:
-        """Return whether positions are just 0, 1, ..., one for each row."""
+        """Return whether positions are 0, 1, ..., one for each row."""
         if length is None or free_inputs([index]) or index.type.shape[axis] not in (None, length):
             return False
         values = evaluate(index)
@@ -254,14 +229,14 @@ class RowsOfGraph:
 
 
 def _is_single(index: Any, axis: int) -> bool:
-    """Return whether an index is the same for all rows, which its type may not say."""
+    """Return whether an index is the same for all rows, even if its type does not show it."""
     if index.type.shape[axis] is None and not free_inputs([index]):
         return bool(evaluate(index).shape[axis] == 1)
     return bool(index.type.broadcastable[axis])
 
 
 def _of_dot(inputs: list[Any], axis: int, ndim: int) -> list[Need]:
-    """``left (..., I, K) @ right (..., K, J)``."""
+    """Return the needs of ``left (..., I, K) @ right (..., K, J)``."""
     left, right = inputs
     if axis == ndim - 2:
         return [(left, axis), None]

@@ -1,10 +1,11 @@
-"""Refuse a model that keeps probabilities off 0 and 1 if its rows may come as far as that.
+"""Refuse a model that keeps probabilities off 0 and 1 if its rows may reach the guard.
 
-Bambi does. A row whose outcome is all but impossible has the log-likelihood -36 then, and a lower
-one by the link, which is what Firefly reads. The two differ only where there are such rows: with
-the link they pull the coefficients until none is left, and the model may give them up instead. So
-it is not enough to look at the rows at the mode. Rows that may be given up are left out together,
-and looked at where the others would have the coefficients.
+Bambi's models do so. With the guard, a row whose outcome is almost impossible has the
+log-likelihood -36; with the link alone, which is what Firefly reads, a lower one. The two differ
+only if there are such rows. With the link these rows pull the coefficients until no such row is
+left, and with the guard the model may give them up instead. So the rows at the mode are not enough:
+rows that may be given up are left out together, and evaluated at the coefficients of the other
+rows.
 """
 
 from collections.abc import Sequence
@@ -24,15 +25,15 @@ from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import map_rows
 from pymc_flymc.regression.regression import Regression
 
-#: Rows that are left out are those predicted worst, with log-likelihoods below this, and those
-#: whose predictors vary with the coefficients by so many times more than the median row's: at most
-#: so many of each kind.
+#: Rows that are left out: the worst predicted, with log-likelihoods below `BADLY`, and those whose
+#: predictors vary with the coefficients `OUTLYING` times as much as the median row's or more. At
+#: most `SUSPECTS` of either kind.
 BADLY, OUTLYING, SUSPECTS = -6.0, 5.0, 128
 #: Directions of the coefficients in which predictors vary.
 DIRECTIONS = 8
-#: A probability that is as near to 0 or 1 as that may be kept off.
+#: A probability this near to 0 or 1 may be kept off.
 NEAR = 1e-13
-#: Of a row whose outcome agrees with such a probability the log-likelihood hardly changes.
+#: Largest slope of the log-likelihood of a row whose outcome agrees with such a probability.
 SLOPE = 1e-6
 
 
@@ -42,22 +43,7 @@ def check_guards(
     members: Sequence[np.ndarray],
     anchors: Sequence[AnchorPart],
 ) -> None:
-    """Look for rows of an observed variable whose probabilities the model may keep off 0 and 1.
-
-    Parameters
-    ----------
-    rv : TensorVariable
-    regressions : sequence of Regression
-        Its rows.
-    members : sequence of ndarray of int
-        For each regression, numbers of the observed values that its rows belong to.
-    anchors : sequence of AnchorPart
-
-    Raises
-    ------
-    UnsupportedModelError
-        If there are any; the message names the first. Also if rows are out of core.
-    """
+    """Refuse an observed variable if the model may keep probabilities of its rows off 0 and 1."""
     if not guards_of(rv):
         return
     for regression, own, anchor in zip(regressions, members, anchors, strict=True):
@@ -106,11 +92,9 @@ def _suspects(regression: Regression, anchor: AnchorPart) -> np.ndarray:
 
 
 def _are_far(regression: Regression, anchor: AnchorPart, rows: np.ndarray) -> np.ndarray:
-    """Whether each row has a probability near 0 or 1, against its outcome: now, or left out.
-
-    With gradient g and information I of these rows, and V the posterior covariance of their
-    predictors, one Newton step without them moves their predictors by ``-(1 - V I)^-1 V g``.
-    """
+    """Return which rows have, now or left out, a probability near 0 or 1 against their outcome."""
+    # With gradient g and information I of these rows, and V the posterior covariance of their
+    # predictors, one Newton step without them moves their predictors by -(1 - V I)^-1 V g.
     design, y = regression.design.rows(rows), regression.y[rows]
     k, n = design.n_predictors, len(rows)
     eta = design.predictor(anchor.w)

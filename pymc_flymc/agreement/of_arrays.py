@@ -1,7 +1,6 @@
 """Array versions of functions that PyTensor evaluates in Python number by number.
 
-Checks evaluate the likelihood of all rows. A Python call for each row would take a minute per
-million rows.
+Checks evaluate the likelihood of all rows. A Python call for each row takes a minute per million.
 """
 
 from typing import Any
@@ -32,7 +31,7 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
 
 
 def log_rising_of_exp(a: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Return the log of x (x + 1) ... (x + k - 1) for x = e^a, as `LogRisingOfExp` has it."""
+    """Return the log of x (x + 1) ... (x + k - 1) for x = e^a, as `LogRisingOfExp` does."""
     x, n = np.exp(a), np.minimum(k, FIRST)
     product = np.ones(np.broadcast_shapes(np.shape(a), np.shape(k)))
     for j in range(1, FIRST):

@@ -1,4 +1,4 @@
-"""Rows of a result that are other rows of its arguments: taken out, or one below the other."""
+"""Rows of a result that are other rows of its arguments, taken out or concatenated."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -15,35 +15,17 @@ from pymc_flymc.graphs.tools import free_inputs, index_of, numbers_of
 
 
 class OtherRows(NamedTuple):
-    """Which rows of an operation's arguments the rows of its result are.
+    """Rows of an operation's arguments that its result consists of."""
 
-    Attributes
-    ----------
-    sources : list of (TensorVariable, int, ndarray of int)
-        Arguments, their axes of rows, and the numbers of the rows.
-    again : callable
-        Makes the result of graphs of these rows.
-    """
-
+    #: Arguments, their axes of rows, and the indices of the rows.
     sources: list[tuple[TensorVariable, int, np.ndarray]]
-    again: Callable[[list[Any]], Any]
+    again: Callable[[list[Any]], Any]  #: Makes the result of graphs of these rows.
 
 
 def other_rows(node: Apply, axis: int, rows: np.ndarray) -> OtherRows | None:
-    """Return the rows of the arguments that rows along an axis of a result are made of.
-
-    None unless the operation takes rows out, by a constant slice or vector along one axis, or
-    joins rows. Nothing here is shared with how rows are read: this is what readings are compared
-    with.
-
-    Parameters
-    ----------
-    node : Apply
-    axis : int
-        Of its result.
-    rows : ndarray of int
-        Of the result.
-    """
+    """Return the rows of the arguments that `rows` along an axis of a node's result consist of."""
+    # None unless the operation takes rows out, by a constant slice or vector along one axis, or
+    # joins rows. Nothing here is shared with the reading of rows.
     if isinstance(node.op, Join):
         along = node.op.axis % node.outputs[0].type.ndim
         return _joined(node, axis, rows) if along == axis else None
@@ -67,7 +49,7 @@ def other_rows(node: Apply, axis: int, rows: np.ndarray) -> OtherRows | None:
         return None
     is_lookup = not isinstance(index[place], slice) and index[place].type.dtype != "bool"
     if is_lookup and length <= len(rows):
-        return None  # fewer elements than rows: they are computed as they are
+        return None  # fewer elements than rows are computed as they are
     numbers = np.arange(length)[numbers_of(index[place])][rows]
     whole = [slice(None) if i == place else each for i, each in enumerate(index)]
     return OtherRows([(source, place, numbers)], lambda new: new[0][tuple(whole)])

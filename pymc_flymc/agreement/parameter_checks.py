@@ -1,8 +1,8 @@
 """Conditions that a model's distributions set on their parameters, evaluated on some rows.
 
-PyMC writes them into a density, ``sigma > 0`` or ``0 <= p <= 1``, and compares numbers. Here sides
-are subtracted: a probability that was rounded to above one is no violation, nor is a scale that has
-underflowed to zero.
+PyMC writes them into a density, ``sigma > 0`` or ``0 <= p <= 1``, and compares numbers. Here the
+sides are subtracted: a probability rounded to above one is no violation, nor is a scale that has
+underflowed.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,13 +32,7 @@ _TOGETHER = (Alloc, DimShuffle, Join, MakeVector, Reshape, ScalarFromTensor, Spe
 
 
 def margins_of(condition: Variable) -> list[TensorVariable]:
-    """Return numbers that are negative where a condition does not hold, zero where it just does.
-
-    Parameters
-    ----------
-    condition : Variable
-        It must hold for each element. What is not made of inequalities is left out.
-    """
+    """Return numbers that are negative where an inequality is violated, zero at its boundary."""
     node: Any = condition.owner
     if node is None:
         return []
@@ -56,17 +50,7 @@ def margins_of(condition: Variable) -> list[TensorVariable]:
 def violated_checks(
     logp: TensorVariable, chosen: np.ndarray, points: Sequence[Point]
 ) -> list[str | None]:
-    """Return what a model says of a condition on parameters that does not hold, for each point.
-
-    None stands for points at which all conditions that are known hold on these rows.
-
-    Parameters
-    ----------
-    logp : TensorVariable
-        From `freeze`: log densities of observed values.
-    chosen : ndarray of int
-        Places of some values.
-    """
+    """Return the model's message for a violated condition on some rows, or None, for each point."""
     found: list[str | None] = [None] * len(points)
     rows = np.unique(np.unravel_index(chosen, logp.type.shape)[0])
     for check in [v.owner for v in ancestors([logp]) if _is_check(v)]:
@@ -85,10 +69,7 @@ def _is_check(v: Variable) -> bool:
 def _negative(
     margin: TensorVariable, n_rows: int | None, rows: np.ndarray
 ) -> Callable[[Sequence[Point], int], np.ndarray] | None:
-    """Return whether some rows of a margin are negative, as a function of points, and of draws.
-
-    None if the margin is not known.
-    """
+    """Return whether rows of a known margin are negative, as a function of points and draws."""
     shape = margin.type.shape
     if not free_inputs([margin]) or None in shape:
         return None

@@ -1,9 +1,9 @@
 """Graphs evaluated as they are, and with rounding errors drawn at random.
 
-Monte Carlo arithmetic (Parker 1997) tells how many digits of a value are right. The result of each
-operation is multiplied by ``1 + u``, where u is drawn from one to two units of rounding, up or
-down. Where a graph cancels digits, as ``log(1 - p)`` does for p near one, its value changes by as
-much as it is wrong.
+Monte Carlo arithmetic (Parker 1997) estimates how many digits of a value are right. The result of
+each operation is multiplied by ``1 + u``, where u is drawn from one to two units of rounding, up or
+down. If a graph cancels digits, as ``log(1 - p)`` for p near one, its value changes by about its
+error.
 """
 
 from collections.abc import Sequence
@@ -37,10 +37,10 @@ from pymc_flymc.graphs.tools import PLAIN_PYTHON, fold_constants
 
 #: Rounding error that a value is allowed, in units of the largest change in the draws.
 ALLOWED = 32.0
-#: A single-precision number that needs more bits than these is taken for a rounded one.
+#: A single-precision number with more significant bits than these counts as rounded.
 SHORT_BITS = 12
-#: The rewrites of PyMC's own functions: where PyTensor knows how, they write logarithms of
-#: probabilities without cancellation.
+#: The rewrites of PyMC's own functions: where PyTensor has such a rewrite, logarithms of
+#: probabilities are written without cancellation.
 _REWRITES = RewriteDatabaseQuery(
     include=rewrites("canonicalize", "stabilize", "inline_ofg_expansion", CHECKS),
     exclude=FLATTENING,
@@ -51,35 +51,21 @@ _EXACT = (DimShuffle, Alloc, Reshape, SpecifyShape, Subtensor, AdvancedSubtensor
 def rounded(
     x: np.ndarray, rng: np.random.Generator, dtype: str = "float64", is_data: bool = True
 ) -> np.ndarray:
-    """Return numbers with random errors, in units of rounding of a type.
-
-    Parameters
-    ----------
-    is_data : bool
-        Whether whole numbers are exact: counts are, and probabilities of one are not.
-    """
+    """Return numbers with random errors, in units of rounding of a type."""
+    # In data whole numbers are exact: counts are, and a computed probability of one is not.
     # Between one and two units, up or down: a smaller error would be rounded away.
     errors = rng.uniform(-1.0, 1.0, x.shape)
     errors += np.copysign(1.0, errors)
     limits = np.finfo(dtype)
     # Subnormal numbers are whole multiples of the smallest, whatever their size.
     sizes = np.maximum(limits.eps * np.abs(x), limits.smallest_subnormal * (x != 0.0))
-    # Infinity is exact, as log(0) of a component that is impossible: no rounding makes it a number.
+    # Infinity is exact, as log(0) of an impossible component: rounding never makes it finite.
     exact = np.trunc(x) == x if is_data else np.isinf(x)
     return np.asarray(x + np.where(exact, 0.0, sizes) * errors, x.dtype)
 
 
 class Rounding(Op):
-    """Multiply by one plus an error of rounding, another one for each seed; none for seed 0.
-
-    Parameters
-    ----------
-    number : int
-        Distinguishes the operation from others in the graph.
-    dtype : str
-    is_data : bool
-        As of `rounded`.
-    """
+    """Multiply by one plus a rounding error, which depends on the seed; seed 0 means no error."""
 
     __props__ = ("number", "dtype", "is_data")
 
@@ -87,12 +73,12 @@ class Rounding(Op):
         self.number, self.dtype, self.is_data = number, dtype, is_data
 
     def make_node(self, *inputs: Any) -> Apply:
-        """Return a node with a result like its first argument, the second being a seed."""
+        """Return a node with a result like its first argument; the second argument is a seed."""
         x, seed = inputs
         return Apply(self, [x, seed], [x.type()])
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Draw the errors; for a sparse matrix only for stored elements, as zeros are exact."""
+        """Write the product; in a sparse matrix only stored elements change, as zeros are exact."""
         x, seed = inputs
         if seed:
             rng = np.random.default_rng([int(seed), self.number])
@@ -106,12 +92,7 @@ class Rounding(Op):
 
 
 class RoundedFunction:
-    """A function of arrays, with the rounding errors of its results.
-
-    Parameters
-    ----------
-    inputs, outputs : sequence of TensorVariable
-    """
+    """A function of arrays, with the rounding errors of its results."""
 
     def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Any]) -> None:
         # Constants of single precision become arguments, so that they are not folded into others.
@@ -134,8 +115,7 @@ class RoundedFunction:
             cut = "float32" if i >= len(inputs) else ""
             memo[v] = with_errors(v, True, cut) if _is_float(v) else v
         for node in graph.toposort():
-            # Comparisons of given numbers are exact: with errors, a censored value would no longer
-            # equal its limit.
+            # Comparisons of given numbers are exact, so that a censored value equals its limit.
             as_given = _is_comparison(node) and all(map(_is_given, node.inputs))
             known = list(node.inputs) if as_given else [memo.get(v, v) for v in node.inputs]
             new = of_arrays(node).clone_with_new_inputs(known, strict=False)
@@ -149,16 +129,9 @@ class RoundedFunction:
         )
 
     def __call__(self, *arguments: Any, draws: int) -> list[Rounded] | None:
-        """Return results and their rounding errors, arrays of one shape.
-
-        An error is infinite where a result with other rounding errors is not finite, unless it is
-        the same. The return value is None if the graph raises an exception for these arguments.
-
-        Parameters
-        ----------
-        draws : int
-            Number of draws of rounding errors.
-        """
+        """Return results and their rounding errors, or None if the graph raises an error."""
+        # An error is infinite if a result with other rounding errors is not finite, unless the
+        # result is the same.
         with np.errstate(all="ignore"):
             try:
                 exact, *others = (
@@ -210,10 +183,8 @@ def _is_given(v: Any) -> bool:
 
 
 def _was_cut(v: Any) -> bool:
-    """Return whether a constant, or its reciprocal, was rounded to single precision.
-
-    ``pm.math.invprobit`` divides by such a square root of two, and PyTensor multiplies instead.
-    """
+    """Return whether a constant, or its reciprocal, was rounded to single precision."""
+    # pm.math.invprobit divides by such a square root of two, and PyTensor multiplies instead.
     if not isinstance(v, Constant) or not _is_float(v) or np.size(v.data) != 1:
         return False
     number = float(np.ravel(v.data)[0])
@@ -223,7 +194,7 @@ def _was_cut(v: Any) -> bool:
 
 
 def _is_long(number: float) -> bool:
-    with np.errstate(over="ignore"):  # infinite then, which the number is not
+    with np.errstate(over="ignore"):  # then it is infinite, unlike the number
         single = float(np.float32(number))
     if abs(single - number) > np.finfo(np.float64).eps * abs(number):
         return False

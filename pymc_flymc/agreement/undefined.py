@@ -1,8 +1,8 @@
-"""Refuse a model that has a density where what was read of it has none, or the other way round.
+"""Refuse a model that has a density where the density that was read has none, or vice versa.
 
 The density that is read has logarithms of scales, of variances and of factors of means. A chain
 never goes where their argument is not positive, but the model may allow that: ``sqrt(se**2 + v)``
-for ``v < 0``. The model has a density nowhere beyond its own checks of parameters: a probability of
+for ``v < 0``. The model has no density where its own checks of parameters fail: a probability of
 zeros must not be above one, even if no row is zero.
 """
 
@@ -18,24 +18,16 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 
-#: Distances from the anchor, in units of the Laplace approximation, in some direction and in the
-#: opposite one.
+#: Distances from the anchor, in units of the Laplace approximation, in opposite directions.
 DISTANCES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
 #: Largest number of points at which all rows are evaluated.
 SOME = 3
 
 
 def points_around(anchor: Anchor, points: Points, rng: np.random.Generator) -> Points:
-    """Return points about the anchor; other steps' variables have the values of the first of some.
-
-    The last one is the anchor's mirror image: a product of two factors is positive where both are
-    negative, too. There the signs of all have changed, which random directions hardly ever do.
-
-    Parameters
-    ----------
-    points : Points
-        Some others.
-    """
+    """Return points about the anchor; other steps' variables are those of the first of `points`."""
+    # The last one is the anchor's mirror image: a product of two factors is positive where both are
+    # negative, too. There all signs have changed, which random directions almost never achieve.
     others = points.flat[0][1]
     steps = [s * rng.standard_normal(points.layout.size) for s in DISTANCES]
     thetas = [anchor.geometry.unstandardise(sign * step) for step in steps for sign in (1.0, -1.0)]
@@ -44,19 +36,7 @@ def points_around(anchor: Anchor, points: Points, rng: np.random.Generator) -> P
 
 
 def check_defined(points: Points, parts: Sequence[ComparedRows | ComparedRest]) -> None:
-    """Look for points at which the model has a density, and what was read of it has none.
-
-    Parameters
-    ----------
-    points : Points
-    parts : sequence of ComparedRows and ComparedRest
-        All parts of the model's log density.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If there are any.
-    """
+    """Refuse a model that has a density at some points at which the one that was read has none."""
     lost = points.at(~_is_read(points))
     if not lost.flat:
         return
@@ -80,18 +60,7 @@ def check_defined(points: Points, parts: Sequence[ComparedRows | ComparedRest]) 
 
 
 def check_possible(points: Points, parts: Sequence[ComparedRows]) -> None:
-    """Look for points at which what was read has a density, and the model checks that it has none.
-
-    Parameters
-    ----------
-    points : Points
-    parts : sequence of ComparedRows
-
-    Raises
-    ------
-    UnsupportedModelError
-        If there are any.
-    """
+    """Refuse a model whose checks exclude points at which the density that was read is positive."""
     for rows in parts:
         violated = violated_checks(rows.logp, rows.chosen, points.named)
         beyond = _is_read(points) & np.array([message is not None for message in violated])
@@ -102,7 +71,7 @@ def check_possible(points: Points, parts: Sequence[ComparedRows]) -> None:
             beyond &= np.isfinite(own.values).all(axis=1)
             for t in np.flatnonzero(beyond)[:SOME]:
                 at = points.at(np.arange(len(points.flat)) == t)
-                # A check of one component of a mixture leaves the others.
+                # A failed check of one component of a mixture leaves the other components.
                 if np.isneginf(rows.expected(at, True).values).any():
                     raise UnsupportedModelError(
                         f"the model has no density at ({at.describe(0)}), where {violated[t]!r} "
@@ -115,7 +84,7 @@ def check_possible(points: Points, parts: Sequence[ComparedRows]) -> None:
 
 
 def _is_read(points: Points) -> np.ndarray:
-    """Return at which points what was read has a density, as far as that depends on no row."""
+    """Return at which points what was read has a density, apart from its rows."""
     rest, coefficients = points.read(0)
     finite = np.isfinite(rest.values[:, 0])
     for of_part in coefficients:

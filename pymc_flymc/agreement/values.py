@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Numbers, with the rounding error of each.
+#: Numbers, and their rounding errors.
 Rounded = tuple[np.ndarray, np.ndarray]
-#: Rounding error of sums that are not computed in a graph, relative to the size of the sums.
+#: Rounding error of sums that are not computed in a graph, relative to the absolute sums.
 SUM_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
-#: Draws of rounding errors: for each comparison, and for one that has found a difference.
+#: Number of draws of rounding errors: for any comparison, and for one that has found a difference.
 FEW, MANY = 3, 30
 #: The log-likelihood of a row below which a probability may be rounded to zero.
 UNDERFLOW = -500.0
 
 
 class NotKnownError(Exception):
-    """There are no two points at which a log density, or that of some rows, is known to a digit."""
+    """A log density, or a part of it, is not known to a digit at any two points."""
 
     def __init__(self, unknown: int, of: int) -> None:
         where = "" if unknown == of else f" in {unknown:,} of {of:,} rows"
@@ -27,13 +27,7 @@ class NotKnownError(Exception):
 
 @dataclass(frozen=True)
 class Values:
-    """Numbers at T points, with their rounding errors.
-
-    Attributes
-    ----------
-    values, errors : ndarray, shape (T, m)
-        An error is infinite where a value is not known.
-    """
+    """Numbers at T points, with rounding errors, both (T, m): infinite if a value is not known."""
 
     values: np.ndarray
     errors: np.ndarray
@@ -74,15 +68,8 @@ class Values:
 
 
 def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
-    """Return where changes of two log densities differ, if they do.
-
-    The densities may differ by a constant for each row.
-
-    Returns
-    -------
-    (t, base, i)
-        The numbers of a point, of the point with which it is compared, and of a row.
-    """
+    """Return where changes of two log densities differ: point, base and row; or None."""
+    # The densities may differ by a constant for each row.
     errors = own.errors + expected.errors
     errors = errors + SUM_ROUNDING * (1.0 + np.abs(own.values) + np.abs(expected.values))
     known = np.isfinite(own.values) & np.isfinite(expected.values)
@@ -93,8 +80,8 @@ def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
     columns = np.arange(errors.shape[1])
     with np.errstate(invalid="ignore"):
         excess = np.abs(difference - difference[base, columns]) / (errors + errors[base, columns])
-    excess = np.nan_to_num(excess)  # of infinite errors
-    # Values that are impossible under one density, and not under the other.
+    excess = np.nan_to_num(excess)  # infinite errors give NaN
+    # Values may be impossible under one density, and possible under the other.
     for a, b in ((own, expected), (expected, own)):
         impossible = np.isneginf(a.values) & (a.errors == 0.0) & (b.values > UNDERFLOW)
         excess = np.where(impossible & np.isfinite(b.errors), np.inf, excess)
@@ -105,7 +92,7 @@ def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
 
 
 def _are_compared(own: Values, expected: Values) -> np.ndarray:
-    """Return which numbers both sides have, to some digit, or both say to be impossible."""
+    """Return which numbers are known to some digit on both sides, or impossible on both."""
     finite = np.isfinite(own.values) & np.isfinite(expected.values)
     found = np.isfinite(own.errors + expected.errors)
     return np.asarray(found & (finite | (own.values == expected.values)))
@@ -121,13 +108,9 @@ def confirmed_disagreement(
 ) -> tuple[Values, Values, tuple[int, int, int]] | None:
     """Return both log densities and where they disagree, if many rounding errors confirm it.
 
-    Few are drawn first: they are enough if there is no disagreement.
-
-    Raises
-    ------
-    NotKnownError
-        If what was compared agrees, and there are no two points at which both are known of all, or
-        of some rows: then these were not compared.
+    Few errors are drawn first, which suffice if there is no disagreement. `NotKnownError` is raised
+    if what was compared agrees, but all values, or those of some rows, are known at fewer than two
+    points: then these were not compared.
     """
     own, expected = evaluate(FEW)
     known = _are_compared(own, expected).sum(axis=0)

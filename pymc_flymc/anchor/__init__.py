@@ -1,1 +1,1 @@
-"""Where bounds are tuned to, and the Laplace approximation there."""
+"""Anchors, at which bounds are tuned, and the Laplace approximation there."""

@@ -1,4 +1,4 @@
-"""Expansion points: where bounds are tuned to, with the Laplace approximation there."""
+"""Expansion points, at which bounds are tuned, with the Laplace approximation there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from pymc_flymc.regression.expansion import JointExpansion, LikelihoodExpansion
 #: parameter without curvature would have an arbitrary scale.
 LEAST_CURVATURES = 1e-200, 1e-8
 #: Eigenvalues of a matrix of parameters in units of their conditional sds are known up to this
-#: share of the largest. Those below are taken for zero. All others count, however wide the
-#: posterior is along a line: chains that take no account of it would stay where they begin.
+#: share of the largest. Smaller ones count as zero. All others count, however wide the posterior is
+#: along a line: chains whose proposals ignored it would stay where they begin.
 EIGENVALUE_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 
 
@@ -35,7 +35,7 @@ class AnchorPart:
 
     @property
     def w(self) -> np.ndarray:
-        """Coefficients at which bounds touch, shape (P,).
+        """Return the coefficients at which bounds touch, shape (P,).
 
         They are about those at the anchor's theta, unless the user gave the anchor or it has moved.
         """
@@ -44,35 +44,25 @@ class AnchorPart:
 
 @dataclass(frozen=True)
 class Anchor:
-    """A point near the mode, and the posterior's Laplace approximation there.
+    """A point near the mode, and the posterior's Laplace approximation there."""
 
-    Attributes
-    ----------
-    geometry : Geometry
-        Coordinates in which the Laplace approximation is standard normal.
-    parts : tuple of AnchorPart
-        One for each likelihood.
-    passes : float
-        Passes over the data that the search took.
-    """
-
-    geometry: Geometry
-    parts: tuple[AnchorPart, ...]
-    passes: float
+    geometry: Geometry  #: Coordinates in which the Laplace approximation is standard normal.
+    parts: tuple[AnchorPart, ...]  #: One for each likelihood.
+    passes: float  #: Number of passes over the data that the search took.
 
     @property
     def theta(self) -> np.ndarray:
-        """Centre of the Laplace approximation, shape (D,)."""
+        """Return the centre of the Laplace approximation, (D,)."""
         return self.geometry.centre
 
     @property
     def w(self) -> np.ndarray:
-        """Coefficients of all likelihoods at which bounds touch, shape (P,)."""
+        """Return the coefficients of all likelihoods at which bounds touch, (P,)."""
         return np.concatenate([part.w for part in self.parts])
 
     @property
     def expansion(self) -> JointExpansion:
-        """Log-likelihoods of all rows around these coefficients."""
+        """Return the log-likelihoods of all rows around these coefficients."""
         return JointExpansion(tuple(part.expansion for part in self.parts))
 
 
@@ -85,21 +75,11 @@ def laplace_geometry(
     cross: np.ndarray,
     blocks: Sequence[tuple[int, np.ndarray]] = (),
 ) -> Geometry:
-    """Coordinates around a point, for a precision matrix in blocks.
+    """Return coordinates around a point (D,), for a precision matrix in blocks.
 
-    Parameters
-    ----------
-    centre : ndarray, shape (D,)
-    dense, diagonal : ndarray of int64, shapes (M,) and (D - M,)
-    block : ndarray, shape (M, M)
-        Precision of the dense elements, C.
-    precisions : ndarray, shape (D - M,)
-        Of the diagonal ones, d; positive.
-    cross : ndarray, shape (D - M, M)
-        B'.
-    blocks : sequence of (int, ndarray of shape (J, K, K))
-        Precisions of K effects of each of J groups, and where they begin among the diagonal
-        elements: the first effect of all groups, then the second. They stand in the place of d.
+    In the notation of `Geometry`, `block` is C, (M, M), `precisions` are d, (D - M,), and `cross`
+    is B', (D - M, M). `blocks` replace d for several effects of each group: where the effects begin
+    among the diagonal elements, and their precisions (J, K, K) in J groups.
     """
     scale, coupling = 1.0 / np.sqrt(precisions), np.ascontiguousarray(cross.T / precisions)
     pairs, mixing = [], []
@@ -123,12 +103,10 @@ def laplace_geometry(
 
 
 def _covariance_factor(precision: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Cholesky factor of the inverse of a matrix, and whether it is positive definite.
-
-    Away from a mode (a funnel, a given anchor) the curvature can vanish or be negative somewhere.
-    There any moderate scale will do, because the Laplace covariance only guides proposals. At a
-    mode, parameters may have any units.
-    """
+    """Return the Cholesky factor of a matrix's inverse, and whether it is positive definite."""
+    # Away from a mode (a funnel, a given anchor) the curvature can vanish or be negative somewhere.
+    # There any moderate scale will do, because the Laplace covariance only guides proposals. At a
+    # mode, parameters may have any units.
     curvature = np.abs(np.diag(precision))
     for least in LEAST_CURVATURES:
         scale = 1.0 / np.sqrt(np.maximum(curvature, least))

@@ -11,38 +11,26 @@ from pymc_flymc.anchor.objective import Objective, PrecisionBlocks
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.regression import slices_of
 
-#: Parameters that a message names, at most, and the least share that they have in a line.
+#: Most parameters that a message names, and the least share of a named one in a line.
 NAMED, LEAST_SHARE = 4, 0.1
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Eigenvectors of the precision, of parameters in units of their conditional sds.
-
-    Attributes
-    ----------
-    objective : Objective
-    theta : ndarray, shape (D,)
-        Where the precision was taken.
-    values : ndarray, shape (L,)
-        Eigenvalues, in ascending order.
-    vectors : ndarray, shape (L, M)
-        Eigenvectors, of the dense elements.
-    directions : ndarray, shape (L, D)
-        The same in units of the parameters. Effects of groups follow their conditional means.
-    """
+    """Eigenvectors of the precision, of parameters in units of their conditional sds."""
 
     objective: Objective
-    theta: np.ndarray
-    values: np.ndarray
-    vectors: np.ndarray
+    theta: np.ndarray  #: Where the precision was computed.
+    values: np.ndarray  #: Eigenvalues, in ascending order, (L,).
+    vectors: np.ndarray  #: Eigenvectors, of the dense elements, (L, M).
+    #: The same in units of the parameters, (L, D); effects of groups follow by their means.
     directions: np.ndarray
 
     @classmethod
     def of(
         cls, objective: Objective, theta: np.ndarray, blocks: PrecisionBlocks, largest: float
     ) -> Lines:
-        """Return the lines whose eigenvalues are smaller than this, given the precision there."""
+        """Return the lines with eigenvalues smaller than `largest`, from the precision there."""
         effects = objective.effects
         precision, follow = blocks.of_dense()
         scale = conditional_sds(blocks.block)
@@ -65,7 +53,7 @@ class Lines:
         return found[:, 0], found[:, 1]
 
     def described(self, i: int) -> str:
-        """Say which parameters' columns are nearly multiples of each other, and how nearly."""
+        """Return which parameters' columns are nearly multiples of each other, and how nearly."""
         weights = np.abs(self.vectors[i])
         places = np.argsort(-weights, kind="stable")[:NAMED]
         describe = self.objective.posterior.layout.describe

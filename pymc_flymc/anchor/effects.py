@@ -1,4 +1,4 @@
-"""Parameters that are effects of groups, told from all others."""
+"""Parameters that are effects of groups, as opposed to all others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ LARGE_VARIABLE = 100
 #: Most effects per group whose covariance is taken into account.
 MAX_COUPLED = 8
 #: Curvatures of diagonal elements are probed for all groups at once, and for each slope separately
-#: if there are at most so many.
+#: up to this number of slopes.
 MAX_SLOPES = 64
 #: A parameter has collapsed if its conditional precision has grown by this factor.
 COLLAPSE = 1e4
@@ -24,40 +24,28 @@ COLLAPSE = 1e4
 
 @dataclass(frozen=True)
 class Effects:
-    """Parameters by their role.
+    """Parameters by their role, as indices in theta."""
 
-    Attributes
-    ----------
-    integrated_out : ndarray of int64
-        Elements of theta that enter sparse columns only: effects of groups.
-    dense, diagonal : ndarray of int64
-        Elements in the blocks of a `Geometry`; diagonal ones are effects, and come in runs.
-    probes : list of ndarray of int64
-        Sets of diagonal elements that are hardly coupled, together all of them.
-    few : list of ndarray of int64
-        Variables of effects that are dense, as of a factor of ten levels beside the diagonal ones
-        of a thousand.
-    runs : list of (int, int, int)
-        Of variables with several effects of each group: where they begin among the diagonal
-        elements, how many effects, and how many groups.
-    """
-
-    integrated_out: np.ndarray
-    dense: np.ndarray
-    diagonal: np.ndarray
+    integrated_out: np.ndarray  #: Effects of groups: they enter sparse columns only.
+    dense: np.ndarray  #: Elements in the dense block of a `Geometry`.
+    diagonal: np.ndarray  #: Elements in its diagonal block: effects, variable by variable.
+    #: Sets of diagonal elements with little coupling, which together are all of them.
     probes: list[np.ndarray]
+    #: Variables of effects that are dense, as of a factor of ten levels next to one of a thousand.
     few: list[np.ndarray]
+    #: For variables with several effects of each group: where they begin among the diagonal
+    #: elements, how many effects, and how many groups.
     runs: list[tuple[int, int, int]]
 
 
 def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: Layout) -> Effects:
-    """Tell the effects of groups from other parameters.
+    """Return the effects of groups, and the other parameters.
 
     Effects are the elements of variables that change coefficients of sparse columns and no others.
     Short variables that do so are taken to be means and scales of effects. They have no more
     elements than the square root of the number of sparse columns, in the largest of the designs.
-    With more than `LARGEST_DENSE` parameters they are effects, too, if each has a column of its
-    own: with a scale, their joint density would have no mode.
+    With more than `LARGEST_DENSE` parameters they are effects, too, if each has its own column:
+    with a scale, their joint density would have no mode.
     """
     size = layout.size
     is_large = size > LARGEST_DENSE
@@ -68,7 +56,7 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
     runs: list[tuple[int, int, int]] = []
     in_sparse = np.concatenate([_in_sparse(design) for design in designs])
     rng = np.random.default_rng(20141104)
-    theta = 0.1 * rng.standard_normal(size)  # not where a product happens to vanish
+    theta = 0.1 * rng.standard_normal(size)  # no product vanishes by chance
     for shape, place in zip(layout.shapes, layout.places, strict=True):
         span = np.arange(place.start, place.stop)
         is_long = len(span) > np.sqrt(most_sparse)
@@ -84,7 +72,7 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
         is_effect[span] = True
         if is_large and len(span) > LARGE_VARIABLE:
             is_diagonal[span] = True
-            # The longest axis is that of the groups.
+            # The longest axis is the axis of the groups.
             groups_first = np.moveaxis(span.reshape(shape), int(np.argmax(shape)), 0)
             slopes = groups_first.reshape(max(shape), -1).T
             if 1 < len(slopes) <= MAX_COUPLED:
@@ -103,14 +91,14 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
 
 
 def _in_sparse(design: Design) -> np.ndarray:
-    """Whether each coefficient is one of a sparse column."""
+    """Return which coefficients are those of sparse columns."""
     places = np.arange(design.n_coefficients)
     behind = places % design.width >= design.width - design.n_sparse
     return behind & (places < design.n_predictors * design.width)
 
 
 def moving(density: ExpandedDensity, theta: np.ndarray) -> np.ndarray:
-    """Positions of the parameters that change coefficients; empty if all of them do."""
+    """Return the indices of the parameters that change coefficients; none if all of them do."""
     found = np.flatnonzero(density.jacobian(nearby(theta)).any(axis=0))
     return found if len(found) < len(theta) else np.empty(0, np.int64)
 
@@ -118,11 +106,9 @@ def moving(density: ExpandedDensity, theta: np.ndarray) -> np.ndarray:
 def collapsed(
     density: ExpandedDensity, statistics: np.ndarray, start: np.ndarray, end: np.ndarray
 ) -> np.ndarray:
-    """Positions of parameters of priors alone that a search has followed into a funnel.
-
-    If no row depends on ``a ~ Normal(0, sigma)``, the joint density of a and sigma grows without
-    limit as both go to zero. On the way there the conditional precision of a grows, too.
-    """
+    """Return the indices of parameters of priors alone that a search has followed into a funnel."""
+    # If no row depends on a ~ Normal(0, sigma), the joint density of a and sigma grows without
+    # limit as both go to zero. On the way there the conditional precision of a grows, too.
     before, after = (-np.diag(density.hessian(theta, statistics)) for theta in (start, end))
     grown = np.flatnonzero(after > COLLAPSE * np.maximum(before, 1.0))
     if not len(grown):

@@ -28,17 +28,17 @@ from pymc_flymc.reporting import doing
 
 #: Rewrites that save more time than they take, even if a graph is evaluated only a dozen times.
 MERGE = RewriteDatabaseQuery(include=rewrites("merge"))
-#: Rewrites before derivatives are taken.
+#: Rewrites before derivatives are computed.
 SIMPLER = rewrites("inline_ofg_expansion", "canonicalize", CHECKS)
-#: Hessians after which it pays to compile them with more rewrites: with effects of groups these
-#: take 0.4 s, and save some 5 ms a call.
+#: Number of Hessians from which on it pays to compile them with more rewrites: with effects of
+#: groups these take 0.4 s, and save about 5 ms per call.
 OFTEN = 40
-#: Coefficients from which on it pays to treat them as long vectors.
+#: Number of coefficients from which on it pays to treat them as long vectors.
 MANY = 1000
-#: Share of a Jacobian that is not zero, up to which products with it are made of sparse matrices.
+#: Largest share of nonzero elements of a Jacobian for which products use sparse matrices.
 SPARSE = 0.1
-#: Central differences in unconstrained parameters of size 1: their error and that of rounding are
-#: about its square.
+#: Step of central differences in unconstrained parameters of size 1: their error and the rounding
+#: error are about its square.
 STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
@@ -46,30 +46,16 @@ class ExpandedDensity:
     """``prior(theta) + quadratic(w(theta))`` and its gradient, for set-up work.
 
     With several likelihoods there is a quadratic in the coefficients of each, whose statistics come
-    one after the other; w is the vector of all coefficients.
+    one after the other; w is the vector of all coefficients. PyTensor's Python linker evaluates it:
+    about 0.3 ms per call, and nothing to compile. A model without gradients is refused.
 
-    Evaluated by PyTensor's Python linker: some 0.3 ms a call, and nothing to compile.
-
-    Parameters
-    ----------
-    graph : DensityGraph
-    others : ndarray, shape (F,)
-        Values of the variables of other step methods.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If PyTensor has no gradient of the model.
-
-    Notes
-    -----
-    Where PyTensor has no second derivatives of the model, differences of gradients take their
-    place. They need not be exact: second derivatives determine the anchor and the shape of
-    proposals, on which the distribution of draws does not depend.
+    If PyTensor has no second derivatives of the model, differences of gradients replace them. They
+    need not be exact: second derivatives determine the anchor and the shape of proposals, on which
+    the distribution of draws does not depend.
 
     If the model's graph raises an error at a point, by an ``Assert`` say, its value there is -inf
-    and all else NaN, because the set-up evaluates points that are not draws. `error` is what the
-    last evaluation of the value raised, if it did.
+    and all else NaN, because the set-up evaluates points that are not draws. `error` is the error
+    of the last evaluation of the value, if there was one.
     """
 
     @doing("differentiating the model")
@@ -82,7 +68,7 @@ class ExpandedDensity:
             own = own[quadratic_size(own, n) :]
         known: dict[Any, Any] = {graph.others: pt.constant(others)}
         values: Any = graph_replace([logp, graph.prior], known, strict=False)
-        # What is simple takes less time to differentiate, and again, and to evaluate.
+        # Simpler graphs take less time to differentiate, twice, and to evaluate.
         value, self._prior = rewritten(values, SIMPLER)
         try:
             gradient: Any = pytensor.grad(value, graph.theta, disconnected_inputs="ignore")
@@ -109,9 +95,9 @@ class ExpandedDensity:
             optimizer = OPT_FAST_RUN.excluding(*rewrites("fusion", "inplace"))
         elif few_calls:
             optimizer = MERGE
-        # After all others, which may put terms of nested sums side by side.
+        # After all other rewrites, which may flatten nested sums.
         mode = Mode(linker="py", optimizer=optimizer).register((SPLIT, 1000))
-        # Among others that are made the rewrite has its place; alone it would not be found.
+        # The rewrite must be registered among others: alone it would not be found.
         if few_calls:
             mode = mode.register((REPLACE_CHECKS, 0))
         else:
@@ -128,7 +114,7 @@ class ExpandedDensity:
 
     @cached_property
     def _graph_of_prior(self) -> Any:
-        """Hessian without the quadratics, or None where PyTensor has no second derivatives."""
+        """Return the Hessian without the quadratics, or None without second derivatives."""
         theta = self._graphs[0]
 
         def graph() -> Any:
@@ -143,12 +129,12 @@ class ExpandedDensity:
 
     @cached_property
     def _quick_hessian_of_prior(self) -> Any:
-        """The same function: it takes longer to compile, and less to call."""
+        """Return the same function, which takes longer to compile, and less to call."""
         return self._compile([self._graphs[0]], self._graph_of_prior)
 
     @cached_property
     def _jacobians(self) -> list[Any]:
-        """Jacobians of each likelihood's coefficients, which are affine."""
+        """Return the Jacobians of each likelihood's coefficients, which are affine."""
         assert self._constant is not None
         parts = np.split(self._constant, np.cumsum(self._sizes)[:-1])
         return [
@@ -167,7 +153,7 @@ class ExpandedDensity:
         return self._compile([theta, statistics, v], product)
 
     def _change(self, theta: np.ndarray, statistics: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Hessian times v by differences of the gradient."""
+        """Return the Hessian times v by differences of the gradient."""
         return _difference(lambda t: self(t, statistics)[1], theta, v)
 
     @cached_property
@@ -179,7 +165,7 @@ class ExpandedDensity:
     def _pushforward(self) -> Any:
         theta = self._graphs[0]
         v = pt.vector("v", shape=theta.type.shape, dtype="float64")
-        # Made of two pullbacks: it takes second derivatives too.
+        # It is made of two pullbacks: second derivatives are needed, too.
         change = _if_there(lambda: pytensor.gradient.pushforward(self._w, theta, v))
         if change is None:
             return lambda theta, v: _difference(self.coefficients, theta, v)
@@ -187,36 +173,36 @@ class ExpandedDensity:
 
     @property
     def is_affine(self) -> bool:
-        """Whether the coefficients are affine in theta."""
+        """Return whether the coefficients are affine in theta."""
         return self._constant is not None
 
     def __call__(self, theta: np.ndarray, statistics: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient, shape (D,)."""
+        """Return the value and the gradient, (D,)."""
         self.error = None
         try:
-            with np.errstate(all="ignore"):  # a search may look where numbers overflow
+            with np.errstate(all="ignore"):  # a search may try points at which numbers overflow
                 value, gradient = self._function(theta, statistics)
-        except Exception as error:  # of a user's own type
+        except Exception as error:  # exceptions may be of a user's own type
             self.error = error
             return -np.inf, np.full(len(theta), np.nan)
         return float(value), gradient
 
     def coefficients(self, theta: np.ndarray) -> np.ndarray:
-        """w(theta), shape (P,)."""
+        """Return w(theta), (P,)."""
         return _array(self._coefficients, (self.n_coefficients,), theta)
 
     def pushforward(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the derivative of w along v, shape (P,)."""
+        """Return the derivative of w along v, (P,)."""
         if self._constant is not None:
             return np.asarray(self._constant @ v)
         return _array(self._pushforward, (self.n_coefficients,), theta, v)
 
     def hessian_times(self, theta: np.ndarray, statistics: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Product of the Hessian with a vector, shape (D,)."""
+        """Return the product of the Hessian with a vector, (D,)."""
         return _array(self._hessian_times, v.shape, theta, statistics, v)
 
     def hessian(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
-        """Hessian, shape (D, D)."""
+        """Return the Hessian, (D, D)."""
         affine = self._constant is not None
         matrices = dense_curvatures(statistics, self._sizes) if affine else None
         if matrices is not None and self._graph_of_prior is not None:
@@ -238,7 +224,7 @@ class ExpandedDensity:
         return 0.5 * (hessian + hessian.T)
 
     def jacobian(self, theta: np.ndarray) -> np.ndarray:
-        """Jacobian of w, shape (P, D)."""
+        """Return the Jacobian of w, (P, D)."""
         if self._constant is not None:
             return self._constant
         if self.n_coefficients > MANY:
@@ -247,17 +233,17 @@ class ExpandedDensity:
 
 
 def expanded_density(graph: DensityGraph, others: np.ndarray) -> ExpandedDensity:
-    """Return the expanded density of a model, the one made before if the graph is the same."""
+    """Return the expanded density of a model, the same object for an equal graph."""
     inputs, outputs = (graph.theta, graph.others), (graph.prior, *graph.coefficients)
     also = graph.sizes, others.tobytes()
     return memoised(ExpandedDensity, graph, others, inputs=inputs, outputs=outputs, also=also)
 
 
 def _array(function: Any, shape: tuple[int, ...], *arguments: np.ndarray) -> np.ndarray:
-    """Return a function's value, of a known shape, or NaN where it raises."""
+    """Return a function's value, of a known shape, or NaN if it raises an error."""
     try:
         return np.array(function(*arguments))
-    except Exception:  # of a user's own type
+    except Exception:  # exceptions may be of a user's own type
         return np.full(shape, np.nan)
 
 
@@ -266,10 +252,10 @@ def _jacobian(of: TensorVariable, wrt: TensorVariable) -> Any:
 
 
 def _if_there(graph: Callable[[], Any]) -> Any:
-    """Return a graph of derivatives, or None where an op has none."""
+    """Return a graph of derivatives, or None if an op has none."""
     try:
         return graph()
-    except (NotImplementedError, TypeError):  # a type for gradients that do not exist, or none
+    except (NotImplementedError, TypeError):  # a null type or no gradient
         return None
 
 

@@ -1,4 +1,4 @@
-"""Funnels: where a parameter that few rows inform leaves others much less room than at the mode."""
+"""Funnels: a parameter that few rows inform leaves others much less room than at the mode."""
 
 from typing import NamedTuple
 
@@ -11,18 +11,18 @@ from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.shared_scales import SharedScales
 from pymc_flymc.reading.flat import Layout
 
-#: Posterior sds by which a parameter is moved, and the least sd of one that is moved: its
+#: Number of posterior sds by which a parameter is moved, and the least sd of a moved parameter: its
 #: exponential, as of the logarithm of a scale, then changes by a factor of e.
 SDS_AWAY, LEAST_SD = 3.0, 1.0 / 3.0
-#: Times that the part of such a step is halved in which a density ends.
+#: Number of times that such a step is halved to find where the density ends.
 HALVINGS = 20
-#: How many times narrower others must be there. Of skew-normal effects without moves, 4.4 times
+#: Least factor by which others are narrower there. For skew-normal effects without moves, 4.4 times
 #: narrower, with 6 rows for each of 8 levels, chains had none of the smallest 0.5 % of the scale.
 NARROWER = 3.0
-#: How much lower than at the mode the log density may be there, for chains to come there at all.
+#: Chains do not reach log densities that are lower than at the mode by more than this.
 LOWER, MOST_STEPS = 10.0, 200
-#: Random signs by which diagonals of Hessians are estimated; draws by which standard deviations
-#: are; and the step of differences, in these.
+#: Number of random signs for estimates of diagonals of Hessians, number of draws for estimates of
+#: standard deviations, and the step of differences, in units of these.
 PROBES, DRAWS, STEP = 8, 100, 1e-3
 #: Variables with more elements are effects, not scales.
 LARGEST = 1000
@@ -31,19 +31,10 @@ LARGEST = 1000
 def warn_of_funnels(
     density: ExpandedDensity, anchor: Anchor, scales: SharedScales, layout: Layout
 ) -> None:
-    """Warn of the worst funnel into which no move of a scale leads: chains may miss its neck.
-
-    The role of a variable does not matter, nor how its prior is written. But the prior must be
-    curved: Laplace distributions look flat. Likelihoods are the quadratics around the anchor, so
-    that no row is read.
-
-    Parameters
-    ----------
-    scales : SharedScales
-        Those with moves, which are left out.
-    layout : Layout
-        Names of the parameters, for the message.
-    """
+    """Warn of the worst funnel into which no move of a scale leads: chains may miss its neck."""
+    # The role of a variable does not matter, nor how its prior is written. But the prior must be
+    # curved: Laplace distributions look flat. Likelihoods are the quadratics around the anchor, so
+    # that no row is read.
     found = narrowest(density, anchor, scales, layout)
     if found is None or found.times < NARROWER:
         return
@@ -59,38 +50,22 @@ def warn_of_funnels(
 
 
 class Funnel(NamedTuple):
-    """Where a variable leaves an element of theta less room.
+    """A variable that leaves an element of theta less room."""
 
-    Attributes
-    ----------
-    times : float
-        How many times less.
-    name : str
-        Of the variable.
-    values : str
-        Small or large ones, unconstrained.
-    narrowed : int
-        The element.
-    at_an_end : bool
-        Whether the density becomes zero on the way, as where a scale itself is sampled, and not its
-        logarithm.
-    """
-
-    times: float
-    name: str
-    values: str
-    narrowed: int
+    times: float  #: The factor by which the room is smaller.
+    name: str  #: Name of the variable.
+    values: str  #: Small or large ones, unconstrained.
+    narrowed: int  #: Index of the element.
+    #: Whether the density ends on the way, as for a scale that is sampled without its logarithm.
     at_an_end: bool
 
 
 def narrowest(
     density: ExpandedDensity, anchor: Anchor, scales: SharedScales, layout: Layout
 ) -> Funnel | None:
-    """Return the narrowest funnel, None where rows inform all parameters of priors without moves.
-
-    Variables that coefficients depend on are not tried, of which rows say more, and nothing that
-    a quadratic could tell. Parameters are those of `warn_of_funnels`.
-    """
+    """Return the narrowest funnel, or None if rows inform all parameters without moves."""
+    # Variables that coefficients depend on are left out, as rows inform them more, and so is
+    # everything that a quadratic describes exactly.
     names = _hyperparameters(density, anchor.theta, scales, layout)
     if not names:
         return None
@@ -127,7 +102,7 @@ def narrowest(
 def _hyperparameters(
     density: ExpandedDensity, theta: np.ndarray, scales: SharedScales, layout: Layout
 ) -> dict[str, slice]:
-    """Return variables without moves of their own on which no coefficient depends."""
+    """Return variables without their own moves on which no coefficient depends."""
     base, found = nearby(theta), {}
     coefficients = density.coefficients(base)
     for name, place in zip(layout.names, layout.places, strict=True):
@@ -143,11 +118,9 @@ def _hyperparameters(
 def _fraction_within(
     density: ExpandedDensity, statistics: np.ndarray, theta: np.ndarray, away: np.ndarray
 ) -> float:
-    """Return 1 if the density is positive at the end of a step, else a fraction of the step.
-
-    The fraction ends just short of where the density becomes zero. If that is where a scale is
-    zero, the logarithm of the scale is `SDS_AWAY` less there.
-    """
+    """Return 1 if the density is positive at the end of a step, else a fraction of the step."""
+    # The fraction ends just short of where the density becomes zero. If a scale is zero there, the
+    # logarithm of the scale is less by SDS_AWAY.
 
     def inside(fraction: float) -> bool:
         value, _ = density(theta + fraction * away, statistics)
@@ -169,15 +142,7 @@ def _is_reached(
     units: np.ndarray,
     mode: float,
 ) -> bool:
-    """Return whether the posterior is not too small there: all but what is moved may follow.
-
-    Parameters
-    ----------
-    units : ndarray, shape (D,)
-        Of changes; zero for what stays.
-    mode : float
-        Log density at the mode.
-    """
+    """Return whether chains reach this density if all parameters with units other than 0 follow."""
 
     def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = density(start + units * u, statistics)
@@ -193,7 +158,7 @@ def _is_reached(
 
 
 def _standard_deviations(geometry: Geometry, rng: np.random.Generator) -> np.ndarray:
-    """Posterior sds of the parameters, shape (D,), by draws of the Laplace approximation."""
+    """Return the parameters' posterior sds, (D,), by draws of the Laplace approximation."""
     n = len(geometry.centre)
     draws = [geometry.spread(v) for v in rng.standard_normal((DRAWS, n))]
     return np.sqrt(np.mean(np.square(draws), axis=0))
@@ -202,13 +167,9 @@ def _standard_deviations(geometry: Geometry, rng: np.random.Generator) -> np.nda
 def _curvatures(
     density: ExpandedDensity, statistics: np.ndarray, theta: np.ndarray, probes: np.ndarray
 ) -> np.ndarray:
-    """Estimates of minus the Hessian's diagonal, in units of 1 / sd^2; shape (n, D).
-
-    References
-    ----------
-    Bekas, Kokiopoulou and Saad (2007). An estimator for the diagonal of a matrix. Applied Numerical
-    Mathematics 57, 1214-1229.
-    """
+    """Return estimates (n, D) of minus the Hessian's diagonal, in units of 1 / sd^2."""
+    # Bekas, Kokiopoulou and Saad (2007), An estimator for the diagonal of a matrix, Applied
+    # Numerical Mathematics 57, 1214-1229.
     found = []
     for v in probes:
         _, before = density(theta - STEP * v, statistics)

@@ -1,4 +1,4 @@
-"""A model's log density for finding its mode: rows by passes over the data, the rest as a graph."""
+"""A model's log density for mode finding: rows by passes over the data, the rest as a graph."""
 
 from __future__ import annotations
 
@@ -17,39 +17,28 @@ from pymc_flymc.regression.regression import Regression, expand, names_of
 
 @dataclass(frozen=True)
 class LogPosterior:
-    """A model's log density.
+    """A model's log density."""
 
-    Attributes
-    ----------
-    density : ExpandedDensity
-        The model with its log-likelihoods replaced by quadratics.
-    regressions : tuple of Regression
-    layout : Layout
-        Names of the parameters, for messages.
-    effects : Effects
-        What is integrated out, and which parameters the Laplace approximation takes as independent.
-    """
-
-    density: ExpandedDensity
+    density: ExpandedDensity  #: The model with its log-likelihoods replaced by quadratics.
     regressions: tuple[Regression, ...]
     layout: Layout
-    effects: Effects
+    effects: Effects  #: Parameters that are integrated out, and those that count as independent.
 
     @classmethod
     def of(
         cls, density: ExpandedDensity, regressions: Sequence[Regression], layout: Layout
     ) -> LogPosterior:
-        """Tell effects of groups from other parameters."""
+        """Return the log density, with effects of groups separated from other parameters."""
         effects = find_effects(density, [each.design for each in regressions], layout)
         return cls(density, tuple(regressions), layout, effects)
 
     def integrating_out(self, places: np.ndarray) -> LogPosterior:
-        """Return the same log density, of which other parameters are integrated out."""
+        """Return the same log density with other parameters integrated out."""
         return replace(self, effects=replace(self.effects, integrated_out=places))
 
     @property
     def names(self) -> str:
-        """Names of the observed variables, for messages."""
+        """Return the names of the observed variables, for messages."""
         return names_of(self.regressions)
 
     def expand(self, theta: np.ndarray, strides: Sequence[int] | None = None) -> JointExpansion:
@@ -57,15 +46,8 @@ class LogPosterior:
         return expand(self.regressions, self.density.coefficients(theta), strides)
 
     def value(self, theta: np.ndarray, expansion: JointExpansion) -> float:
-        """Log density at theta, around which the log-likelihoods have been expanded.
-
-        Raises what the model's own graph raises there: a search cannot begin at such a point.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If its gradient is not finite.
-        """
+        """Return the log density at theta, around which the log-likelihoods have been expanded."""
+        # The model's own errors there are raised: a search cannot begin at such a point.
         value, gradient = self.density(theta, expansion.pack())
         if self.density.error is not None:
             raise self.density.error
@@ -79,5 +61,5 @@ class LogPosterior:
         return value
 
     def curvature_along(self, theta: np.ndarray, expansion: JointExpansion, v: np.ndarray) -> float:
-        """Minus the second derivative along v at theta, of the log density with rows expanded."""
+        """Return minus the second derivative along v at theta, with the rows expanded."""
         return -float(v @ self.density.hessian_times(theta, expansion.pack(), v))

@@ -1,9 +1,9 @@
 r"""Directions in which sums over rows have lost their digits to rounding.
 
 Collapsed sums are quadratics :math:`u^\top A u` in the coefficients' distance from the anchor. A
-column far from zero beside its spread, as a date in seconds, is nearly a multiple of the
-intercept's. Then large terms nearly cancel along a line on which the posterior is wide. What is
-left of them is rounding, of A and of the sum, and no chain shows it: each follows the same sums.
+column far from zero relative to its spread, as a date in seconds, is nearly a multiple of the
+intercept's. Then large terms nearly cancel along a line on which the posterior is wide. The
+difference is rounding, of A and of the sum, and no chain shows it: all follow the same sums.
 """
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy as np
 from pymc_flymc.anchor.collinear import Lines
 from pymc_flymc.regression.expansion import JointExpansion
 
-#: Eigenvalues of the precision, of parameters in units of their conditional sds, that are looked
-#: at; and the share of the rows' terms that is left where these cancel.
+#: Largest checked eigenvalue of the precision, of parameters in units of their conditional sds; and
+#: the share of the rows' terms that is left if they cancel.
 SMALL, CANCELLED = 1e-10, 1e-8
 #: Largest rounding error of the log density within a posterior sd that draws do not show.
 LARGEST_ERROR = 0.05
@@ -20,26 +20,11 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 
 def check_digits(names: str, lines: Lines, expansion: JointExpansion) -> None:
-    """Refuse a posterior along a direction of which collapsed sums are rounding errors.
-
-    Parameters
-    ----------
-    names : str
-        Of the observed variables, for the message.
-    lines : Lines
-        Those whose eigenvalues are smaller than `SMALL`.
-    expansion : JointExpansion
-        The log-likelihoods, whose terms cancel along such lines.
-
-    Raises
-    ------
-    ValueError
-        It names the parameters.
-    """
+    """Refuse a posterior along a direction of which collapsed sums are rounding errors."""
     form, size = lines.terms(expansion)
-    # Where the curvature vanishes for another reason, as along the ridge of a product or in a
-    # funnel, there are no large terms that cancel. Of columns that are equal they cancel to the
-    # last digit, and the prior alone says how wide the posterior is.
+    # If the curvature vanishes for another reason, as along the ridge of a product or in a funnel,
+    # there are no large terms that cancel. For equal columns they cancel to the last digit, and the
+    # prior alone determines the width of the posterior.
     total = np.maximum(lines.values, EPSILON)
     cancelled = (np.abs(form) < CANCELLED * size) & (np.abs(form) > 2.0 * LARGEST_ERROR * total)
     lost = np.flatnonzero(cancelled & (EPSILON * size > LARGEST_ERROR * total))

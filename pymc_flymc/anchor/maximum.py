@@ -1,4 +1,4 @@
-"""The maximum of an objective, by Newton steps that take no pass over the data."""
+"""The maximum of an objective, by Newton steps without passes over the data."""
 
 from typing import Any
 
@@ -13,30 +13,24 @@ from pymc_flymc.errors import UnsupportedModelError
 TOLERANCE = 1e-3
 #: Once a step would gain less, the search uses the full curvature of the objective.
 NEAR = 10.0
-#: The search for a maximum ends where one more step would gain less than this, as predicted.
+#: The search for a maximum ends when one more step would gain less than this, as predicted.
 LEAST_GAIN = 0.1 * TOLERANCE
-#: It ends after so many steps in a row that gained less than `TOLERANCE`, or than this while the
-#: curvature is the one that is safe from afar: such steps are short, and are not the last ones.
-#: By products of the Hessian, which take long, it ends so where the gradient predicts a gain of no
-#: more than that, too.
+#: It ends after `MAX_SHORT` steps in a row that gained less than `TOLERANCE`, or less than
+#: `LEAST_FROM_AFAR` while the curvature is the one that is safe from afar: such steps are short,
+#: and are not the last ones. With products of the Hessian, which take long, it ends then only if
+#: the predicted gain is no larger, either.
 MAX_SHORT, LEAST_FROM_AFAR = 3, 0.01 * NEAR
-#: It ends if so many points in a row are no higher: where effects are integrated out,
-#: gradient and value are not quite those of one function.
+#: It ends if this many points in a row are no higher: if effects are integrated out, gradient and
+#: value do not quite belong to one function.
 MAX_TRIALS = 12
-#: Units of parameters differ widely if their squares' ratio, which the condition number of the
-#: precision exceeds, is beyond this: then rounding hides the smallest curvatures from a search that
-#: takes parameters as they are.
+#: Units of parameters differ widely if the ratio of their squares, which the condition number of
+#: the precision exceeds, is beyond this: then rounding hides the smallest curvatures from a search
+#: in the original parameters.
 WIDE_UNITS = 1.0 / float(np.finfo(np.float64).eps)
 
 
 def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objective]:
-    """Maximise an objective from theta, and return what was maximised; no pass over the data.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If it grows without limit, as far as can be seen; the message names a parameter.
-    """
+    """Return the maximum of an objective from theta, and the objective, without a data pass."""
     effects = objective.posterior.effects
     # With diagonal elements a matrix of all parameters is too large: use conjugate gradients.
     found = (
@@ -51,7 +45,7 @@ def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objec
 
 
 def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
-    """Newton steps within a trust region, by the whole Hessian; None if each step fails."""
+    """Return the end of trust-region Newton steps by the whole Hessian; None if each step fails."""
     found, is_small = _from_start(objective, theta)
     last = theta if found is None else found
     precision, gradient = -objective.hessian(last), objective(last)[1]
@@ -64,7 +58,7 @@ def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
         return found if further is None else further
     if found is None or not is_small:
         return found
-    # A gradient is small at any place where the units of a parameter are small enough.
+    # A gradient is small at any point if the units of a parameter are small enough.
     if np.max(np.abs(gradient) * units) > np.sqrt(2.0 * TOLERANCE):
         further, _ = _in_units(objective, found, diags_array(units))
         found = found if further is None else further
@@ -72,10 +66,8 @@ def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
 
 
 def _from_start(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray | None, bool]:
-    """As `_in_units`, in parameters as they are, or standardised where their units differ widely.
-
-    So it is with a column of seconds since 1970, of nanoseconds, or of parts in a billion.
-    """
+    """Return `_in_units` in the original parameters, or standardised if units differ widely."""
+    # They do for a column of seconds since 1970, of nanoseconds, or of parts in a billion.
     precision = -objective.hessian(theta)
     units = conditional_sds(precision)
     if np.max(units) ** 2 > WIDE_UNITS * np.min(units) ** 2:
@@ -88,19 +80,13 @@ def _from_start(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray | N
 
 
 def conditional_sds(precision: np.ndarray) -> np.ndarray:
-    """Return standard deviations given all else, shape (D,), by a precision matrix; 1 if infinite.
-
-    Also where the density curves upwards: then they are scales of parameters, and no more.
-    """
+    """Return standard deviations given all else, (D,); 1, or only scales, without curvature."""
     curvature = np.abs(np.diagonal(precision))
     return np.asarray(1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0)))
 
 
 def _standardised(precision: np.ndarray, units: np.ndarray) -> np.ndarray | None:
-    """Return coordinates in which the precision is the identity.
-
-    None if it is not positive definite, or not finite.
-    """
+    """Return coordinates in which the precision is the identity, or None if they do not exist."""
     scaled = precision * units * units[:, None]
     if not np.all(np.isfinite(scaled)):
         return None
@@ -114,10 +100,7 @@ def _standardised(precision: np.ndarray, units: np.ndarray) -> np.ndarray | None
 def _in_units(
     objective: Objective, theta: np.ndarray, units: Any
 ) -> tuple[np.ndarray | None, bool]:
-    """As `_by_matrices`, in coordinates whose units are the columns of a matrix, shape (D, D).
-
-    The matrix may be sparse. Also returned is whether the gradient in these coordinates is small.
-    """
+    """Return `_by_matrices` in units (D, D), maybe sparse, and whether the gradient is small."""
     # Slow to import: not before there is a model.
     from scipy.optimize import OptimizeResult, minimize
 
@@ -160,8 +143,8 @@ def _in_units(
             options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
         )
     except UnboundLocalError:
-        # SciPy raises this where its search for a step's damping fails: curvatures are too large
-        # for it where a density grows without limit, as towards a singular covariance.
+        # SciPy raises this if its search for a step's damping fails: curvatures are too large for
+        # it where a density grows without limit, as towards a singular covariance.
         posterior = objective.posterior
         i = int(np.argmax(np.abs(np.nan_to_num(objective(best)[1]))))
         raise UnsupportedModelError(
@@ -176,7 +159,7 @@ def _in_units(
 
 
 def _predicted_gain(precision: np.ndarray, gradient: np.ndarray) -> float:
-    """Return what a Newton step gains, as predicted; infinite away from a maximum."""
+    """Return the predicted gain of a Newton step; infinite away from a maximum."""
     try:
         factor = np.linalg.cholesky(precision)
     except np.linalg.LinAlgError:
@@ -185,7 +168,7 @@ def _predicted_gain(precision: np.ndarray, gradient: np.ndarray) -> float:
 
 
 def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
-    """Newton steps within a trust region, by products of the Hessian; None if each step fails."""
+    """Return the end of trust-region Newton steps by Hessian products; None if each step fails."""
     from scipy.optimize import OptimizeResult, minimize
 
     geometry = objective.geometry(theta)
@@ -202,15 +185,15 @@ def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
         return -value, -slope
 
     def end(intermediate_result: OptimizeResult) -> None:
-        # Where effects are integrated out, the gradient is right on average only. It vanishes
-        # somewhat beside the maximum, and steps from there to where it vanishes are refused, each
-        # for a shorter one.
+        # If effects are integrated out, the gradient is right on average only. It vanishes close to
+        # the maximum, but not at it, and steps from there to where it vanishes are refused, one
+        # after the other, each for a shorter one.
         if short >= MAX_SHORT and predicted < LEAST_FROM_AFAR:
             raise StopIteration
 
     def hessian_times(v: np.ndarray, p: np.ndarray) -> np.ndarray:
         product = objective.hessian_times(geometry.unstandardise(v), geometry.spread(p))
-        # A step beyond what doubles can hold is tried, and refused for its value.
+        # A step beyond the range of doubles is tried, and refused for its value.
         return -geometry.standardise_gradient(product) if np.all(np.isfinite(product)) else p
 
     trust_radius = np.sqrt(len(theta))

@@ -30,30 +30,21 @@ from pymc_flymc.reporting import doing, log
 #: draws' distance from there is larger by one per cent. The step to the centre of the Laplace
 #: approximation is still made: it takes no pass.
 TALL_TOLERANCE, LARGEST_TOLERANCE = 0.005, 0.5
-#: Tolerance on subsamples, for each parameter: their mode differs from that of all rows by as much.
+#: Tolerance on subsamples, for each parameter: their mode differs from the final one by as much.
 SUBSAMPLE_TOLERANCE = 0.25
-#: A subsample has at most so many times fewer rows than the next.
+#: Largest ratio of the numbers of rows of a subsample and the previous one.
 GROWTH = 12
-#: Rows of a sample of those that are out of core.
+#: Number of rows of a sample of rows out of core.
 SAMPLE = 1 << 18
-#: Coefficients beyond which the time that their matrices take is worth a warning.
+#: Number of coefficients beyond which the time for their matrices is worth a warning.
 MANY_COEFFICIENTS = 1000
-#: Columns that stand for the Laplace covariance of many coefficients: variances come out to a
-#: quarter of their size, and steer no more than the slack of bounds.
+#: Number of columns that replace the Laplace covariance of many coefficients: they give variances
+#: to a quarter of their size, which affect only the slack of bounds.
 SKETCH = 32
 
 
 class ModeFinder:
-    """Finds an anchor for the likelihoods of a model, or makes one at a given point.
-
-    Parameters
-    ----------
-    density : ExpandedDensity
-        The rest of the model.
-    regressions : sequence of Regression
-    layout : Layout
-        Names of the parameters, for messages.
-    """
+    """Finds an anchor for the likelihoods of a model, or makes one at a given point."""
 
     def __init__(
         self, density: ExpandedDensity, regressions: Sequence[Regression], layout: Layout
@@ -62,18 +53,7 @@ class ModeFinder:
 
     @doing("searching for the posterior mode")
     def find(self, start: np.ndarray) -> Anchor:
-        """Find the mode by damped Newton steps, on a subsample first.
-
-        Parameters
-        ----------
-        start : ndarray, shape (D,)
-
-        Raises
-        ------
-        ValueError
-            If the log density at the start is not finite, or if the posterior has no mode that can
-            be found, as with separable data under a flat prior.
-        """
+        """Find the mode by damped Newton steps from `start`, (D,), on a subsample first."""
         posterior = self._posterior
         _warn_of_many_coefficients(posterior.regressions)
         theta = start = np.asarray(start, dtype=np.float64)
@@ -92,15 +72,7 @@ class ModeFinder:
         return _anchor(posterior, found, of_all_rows=True)
 
     def at(self, theta: np.ndarray) -> Anchor:
-        """Make an anchor at a point given by the user, shape (D,).
-
-        Bounds touch there; proposals are centred at the mode of the expansion around it.
-
-        Raises
-        ------
-        ValueError
-            If the posterior has no integral because of a flat prior.
-        """
+        """Return an anchor at a user's point, where bounds touch, with proposals at the mode."""
 
         def made(posterior: LogPosterior) -> Anchor:
             expansion = posterior.expand(theta)
@@ -114,7 +86,7 @@ class ModeFinder:
         return self._smoothed_twice(made)
 
     def around(self, theta: np.ndarray, w: np.ndarray) -> Anchor:
-        """Make an anchor at means of draws: theta, shape (D,), and the coefficients w, shape (P,).
+        """Return an anchor at means of draws: theta, (D,), and the coefficients w, (P,).
 
         If w(theta) is not linear, w differs from the coefficients at theta. Only the curvature of
         the log-likelihood is carried over to these, and its slope is set to zero: the mean is not a
@@ -140,7 +112,7 @@ class ModeFinder:
         return self._smoothed_twice(made)
 
     def _smoothed_twice(self, made: Callable[[LogPosterior], Anchor]) -> Anchor:
-        """Make an anchor; if rows are not smooth, make it again, with rows smoothed around it."""
+        """Return an anchor; if rows are not smooth, make it again, with rows smoothed around it."""
         anchor = made(self._posterior)
         if not any_non_smooth(self._posterior.regressions):
             return anchor
@@ -150,11 +122,9 @@ class ModeFinder:
 def _with_modes(
     posterior: LogPosterior, start: np.ndarray, strides: Sequence[int]
 ) -> tuple[LogPosterior, float]:
-    """Keep variables in the search in which the density has no mode, given all others, at first.
-
-    So it is with some that are transformed, such as ordered ones: they have no sd there, and cannot
-    be integrated out. Also returned are the passes over the data that this takes.
-    """
+    """Return a search that keeps variables in which the density at first has no mode."""
+    # Some transformed variables, such as ordered ones, are of this kind: they have no sd there, and
+    # cannot be integrated out.
     effects = posterior.effects
     if not len(effects.integrated_out) or len(effects.diagonal):
         return posterior, 0.0
@@ -174,11 +144,9 @@ def _integrated(
     strides: Sequence[int],
     tolerance: float,
 ) -> tuple[LogPosterior, ModeResult]:
-    """Search again, with parameters integrated out whose joint density has no useful mode.
-
-    These are effects on which no row depends, if they have gone to zero with their scale. They are
-    all parameters that change coefficients, if the search has not come to an end.
-    """
+    """Search again, with parameters integrated out whose joint density has no useful mode."""
+    # These are effects on which no row depends, if they have gone to zero with their scale, or all
+    # parameters that change coefficients, if the search has not ended.
 
     def again(places: np.ndarray) -> tuple[LogPosterior, ModeResult]:
         other = posterior.integrating_out(places)
@@ -194,16 +162,10 @@ def _integrated(
 
 
 def _anchor(posterior: LogPosterior, found: ModeResult, of_all_rows: bool = False) -> Anchor:
-    """Make an anchor, with the Laplace approximation of the objective at a result's centre.
-
-    If the result is of all rows, the posterior is refused where their sums are rounding errors.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If coefficients have no finite derivatives at the centre. Of a rate that no row looks up,
-        the logarithm changes no density, and the mode may be where it is zero.
-    """
+    """Return an anchor, with the Laplace approximation of the objective at a result's centre."""
+    # For all rows, the posterior is refused if their sums are rounding errors. It is also refused
+    # if coefficients have no finite derivatives at the centre: the logarithm of a rate that no row
+    # looks up changes no density, and the mode may be at a rate of zero.
     density, expansion, centre = posterior.density, found.expansion, found.centre
     objective = found.objective.with_statistics(expansion.pack())
     blocks = objective.precision_blocks(centre)
@@ -216,7 +178,7 @@ def _anchor(posterior: LogPosterior, found: ModeResult, of_all_rows: bool = Fals
     if len(geometry.diagonal):
         rng = np.random.default_rng(20141104)
         draws = rng.standard_normal((SKETCH, len(centre))) / np.sqrt(SKETCH)
-        # Filled column by column: with effects by the hundred thousand a copy of it is large.
+        # Filled column by column: a copy of it is large for hundreds of thousands of effects.
         w_factor = np.empty((density.n_coefficients, SKETCH))
         for i, v in enumerate(draws):
             w_factor[:, i] = density.pushforward(centre, geometry.spread(v))
@@ -236,13 +198,13 @@ def _anchor(posterior: LogPosterior, found: ModeResult, of_all_rows: bool = Fals
 
 
 def _smoothed(posterior: LogPosterior, anchor: Anchor) -> LogPosterior:
-    """Smooth non-smooth rows as the posterior around an anchor does."""
+    """Return the posterior with non-smooth rows smoothed as the posterior around an anchor does."""
     return replace(posterior, regressions=smoothed_around(posterior.regressions, anchor))
 
 
 def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
     """Return the strides of each regression's rows, on smaller subsamples first."""
-    # Rows that pin the mode down to about one posterior sd of the subsample.
+    # Enough rows to determine the mode to about one posterior sd of the subsample.
     wanted = [max(4 * BLOCK, 100 * each.design.n_coefficients) for each in regressions]
     n_rows = [each.design.n_rows for each in regressions]
     if regressions[0].design.stored is not None:
@@ -250,13 +212,13 @@ def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
         strides = sorted({1, max(1, n_rows[0] // SAMPLE)}, reverse=True)
         return [[stride] * len(n_rows) for stride in strides]
     first = [max(1, n // m) for n, m in zip(n_rows, wanted, strict=True)]
-    # At least two where rows are not smooth: the first says how to smooth them for the last.
+    # At least two if rows are not smooth: the first determines the smoothing for the last.
     steps = max(math.ceil(math.log(max(first), GROWTH)), int(any_non_smooth(regressions)))
     return [first, *([round(s ** (1 - i / steps)) for s in first] for i in range(1, steps + 1))]
 
 
 def _tolerance(n_parameters: int, stage: int, is_last: bool) -> float:
-    """Return what the last step of a stage may gain at most."""
+    """Return the largest gain with which the last step of a stage may end."""
     if not is_last:
         return min(SUBSAMPLE_TOLERANCE * n_parameters, 0.5 * NEAR)
     return min(TALL_TOLERANCE * n_parameters, LARGEST_TOLERANCE) if stage else TOLERANCE

@@ -1,4 +1,4 @@
-"""Damped Newton steps to a mode: each takes one pass over the data to expand the likelihoods."""
+"""Damped Newton steps to a mode, each with one pass over the data to expand the likelihoods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.regression import Regression
 
 MAX_STEPS = 100
-#: A Newton step that does not raise the density is shortened to a part of its length between these
-#: two. Where less than the third is left, the next step is damped.
+#: A Newton step that does not raise the density is shortened to a part of its length between the
+#: first two. If less than the third is left, the next step is damped.
 SHORTEST, LONGEST, SHORT = 0.05, 0.5, 0.25
 #: Damping of steps, in units of the rows' curvature at the start of the search: its first value,
 #: the factor by which it is changed, the least value that counts, and the largest. Beyond that no
@@ -23,46 +23,35 @@ FIRST_DAMPING, RAISE, LEAST_DAMPING, LARGEST_DAMPING = 1e-2, 4.0, 1e-5, 1e9
 #: Damping is lowered after a step that gains more than the first share of the predicted gain, and
 #: raised after one that gains less than the second.
 GOOD, BAD = 0.75, 0.1
-#: The search ends, too, after so many steps in a row that gain less than this share of what an
-#: undamped one would, if that is less than one: so it is where effects are integrated out, and
-#: their precision changes with the curvature of rows, of which a step knows nothing.
+#: The search ends, too, after `MAX_STALLS` steps in a row that gain less than the share `STALLED`
+#: of the predicted gain of an undamped step, if that gain is less than `CLOSE`: this happens if
+#: effects are integrated out, and a step ignores that their precision changes.
 MAX_STALLS, STALLED, CLOSE = 3, 0.1, 1.0
-#: How often the joint density takes the place of that with effects integrated out before it stays:
-#: the two in turns may have two maxima, and a search would go to and fro.
+#: Number of times that the joint density may replace the one with effects integrated out before it
+#: stays: the two in turns may have two maxima, between which a search would alternate.
 MAX_JOINT = 3
 
 
 @dataclass(frozen=True)
 class ModeResult:
-    """Where Newton steps have ended.
+    """Where Newton steps have ended."""
 
-    Attributes
-    ----------
-    theta, centre : ndarray, shape (D,)
-        Where the rows were expanded last, and a last step on from there, which takes no pass.
-    objective : Objective
-        What the last step maximised.
-    expansion, previous : JointExpansion
-        The log-likelihoods around theta, and around the last point but one, if there is one.
-    passes : float
-        Passes over the data that the search has taken so far.
-    """
-
-    theta: np.ndarray
-    centre: np.ndarray
-    objective: Objective
-    expansion: JointExpansion
+    theta: np.ndarray  #: Where the rows were expanded last.
+    centre: np.ndarray  #: The end of a last step from theta, which takes no pass.
+    objective: Objective  #: What the last step maximised.
+    expansion: JointExpansion  #: The log-likelihoods around theta.
+    #: The log-likelihoods around the last point but one, if there is one.
     previous: JointExpansion | None
-    passes: float
+    passes: float  #: Number of passes over the data so far.
 
     @property
     def predicted_gain(self) -> float:
-        """Gain in log density of one more Newton step, as predicted."""
+        """Return the predicted gain in log density of one more Newton step."""
         return 0.5 * self.objective.newton_decrement(self.theta) ** 2
 
 
 def share_of(regressions: Sequence[Regression], strides: Sequence[int]) -> float:
-    """Return the share of all rows that every so-many-th of each regression make."""
+    """Return the share of all rows in every `stride`-th row of each regression."""
     n_rows = np.array([each.design.n_rows for each in regressions])
     return float(np.sum(n_rows / strides) / np.sum(n_rows))
 
@@ -75,34 +64,21 @@ def find_mode(
     tolerance: float,
     passes: float,
 ) -> ModeResult:
-    """Find the mode of the density with every so-many-th row of each regression, from theta.
+    """Find the mode of the density with every `stride`-th row of each regression, from theta.
 
     Each step expands the log-likelihoods in w to second order (one pass), and maximises this
     quadratic plus the exact rest of the model over theta (no pass). The last one would gain less
     than the tolerance, and leads to the result's centre.
 
     Rows that are predicted badly, and with certainty, have a slope but no curvature. A Newton step
-    then goes much too far, and a shortened one hardly moves in directions that other rows know. Far
-    from the mode rows of classes get the curvature with which they promise no more than there is.
-    Where a step fails all the same, the rows' curvature at the start is added as damping (Levenberg
-    and Marquardt).
+    then goes much too far, and a shortened one moves little in directions that other rows inform.
+    Far from the mode rows of classes get the curvature with which their quadratics do not exceed
+    what the log-likelihood can reach. If a step still fails, the rows' curvature at the start is
+    added as damping (Levenberg and Marquardt).
 
-    Parameters
-    ----------
-    theta, start : ndarray, shape (D,)
-        Where to begin, and where the search as a whole began: the same object in its first stage.
-    strides : sequence of int
-        For each regression: its rows are those with numbers 0, stride, 2 stride and so on.
-    tolerance : float
-        In units of the log density.
-    passes : float
-        Over all rows, taken so far.
-
-    Raises
-    ------
-    ValueError
-        If the log density is not finite at theta, or if no mode is found. What the model's own
-        graph raises at theta is raised as it is.
+    `start` is where the search as a whole began, the same object as theta in its first stage;
+    `passes` counts passes over all rows so far. A theta without a finite log density, and a search
+    that ends without a mode, are refused; the model's own errors at theta are raised.
     """
     share = share_of(posterior.regressions, strides)
     expansion, previous = posterior.expand(theta, strides), None
@@ -148,7 +124,7 @@ def find_mode(
             else:
                 candidate = theta + step * (proposal - theta)
             new_expansion = posterior.expand(candidate, strides)
-            # Concave as at theta: else precisions of effects may be next to nothing.
+            # Concave as at theta: otherwise precisions of effects may be close to zero.
             new_concave = new_expansion.concave()
             there = objective.with_statistics(new_concave.pack())
             new_value, _ = there(candidate)
@@ -174,7 +150,7 @@ def find_mode(
         elif gained < BAD * expected:
             damping *= RAISE
         theta, previous, expansion, concave = candidate, expansion, new_expansion, new_concave
-        # What has been found of the one is found of the other, if it is the same density.
+        # For the same density, results of the one objective are valid for the other.
         same = objective.posterior is posterior
         own = there if same else own.with_statistics(concave.pack())
     runaway = int(np.argmax(np.abs(theta)))

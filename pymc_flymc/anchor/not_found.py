@@ -1,4 +1,4 @@
-"""What is said of a search that has found no mode, and why it has not."""
+"""Messages on a search that has found no mode, with the reason."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ from pymc_flymc.regression.expansion import JointExpansion
 
 #: A Newton step towards separated outcomes shrinks the rows' curvature along it by a factor of e.
 SHRINKING = 0.7
-#: Of a column whose mean is m spreads from zero, a share of 1 / m**2 is left beside an intercept:
-#: it is named from ten spreads on.
+#: If a column's mean is m times its spread, a share of 1 / m**2 of its curvature is left next to an
+#: intercept: it is named from m = 10 on.
 CANCELLED = 0.01
-#: Share of a Newton step's predicted gain along one line that says why the search has not ended.
+#: Share of a Newton step's predicted gain along a line that explains why the search goes on.
 MOST = 0.5
 
 
@@ -22,16 +22,7 @@ def why_not_found(
     expansion: JointExpansion,
     previous: JointExpansion | None,
 ) -> str:
-    """Return sentences on why Newton steps have not ended, and what to do.
-
-    Parameters
-    ----------
-    objective : Objective
-    theta, proposal : ndarray, shape (D,)
-        Where the search was last, and where one more step would lead.
-    expansion, previous : JointExpansion
-        The log-likelihoods after the last step and before it, if there is one.
-    """
+    """Return sentences on why Newton steps to a `proposal` have not ended, and what to do."""
     if previous is not None and _is_separated(objective, theta, proposal, expansion, previous):
         return (
             "The rows' curvature vanishes on the way: where the predictors separate the outcomes, "
@@ -58,14 +49,14 @@ def _is_separated(
     expansion: JointExpansion,
     previous: JointExpansion,
 ) -> bool:
-    """Whether the last step has taken curvature from the rows along the next, and gained by it."""
+    """Return whether the last step took curvature from the rows along the next, with a gain."""
     along, step = objective.posterior.curvature_along, proposal - theta
     before, now = along(theta, previous, step), along(theta, expansion, step)
     return now < SHRINKING * before and expansion.value > previous.value
 
 
 def _collinear(objective: Objective, theta: np.ndarray, expansion: JointExpansion) -> str | None:
-    """Say which columns are nearly multiples of each other, if the search is stuck for that."""
+    """Return which columns are nearly multiples of each other, if the search is stuck there."""
     gradient = objective(theta)[1]
     lines = Lines.of(objective, theta, objective.precision_blocks(theta), np.inf)
     if not np.all(lines.values > 0.0):

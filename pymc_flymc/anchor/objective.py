@@ -1,7 +1,7 @@
-"""What a Newton step maximises: the log density with effects of groups integrated out.
+"""The objective of a Newton step: the log density with effects of groups integrated out.
 
 The joint density of effects ``a ~ Normal(mu, sigma)`` and their scale has no useful mode: it grows
-without limit as sigma and all effects but their mean go to zero. What is maximised is therefore the
+without limit as sigma and all effects but their mean go to zero. The objective is therefore the
 Laplace approximation of the density with the effects integrated out given all other parameters,
 their conditional precisions d taken as independent: ``log p - sum_i log(d_i) / 2``.
 """
@@ -21,8 +21,8 @@ from pymc_flymc.anchor.probes import Curvatures, Probes, indicator, least_curvat
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.geometry import Geometry
 
-#: Thetas for which what was found is kept: a step is tried, and the search goes on from there or
-#: from where it was.
+#: Number of thetas whose results are kept: the search continues from a trial step or from its
+#: origin.
 KEPT = 3
 #: Step of finite differences in unconstrained parameters.
 STEP = 1e-4
@@ -37,21 +37,13 @@ class PrecisionBlocks(NamedTuple):
     groups: list[tuple[int, np.ndarray]]
 
     def of_dense(self) -> tuple[np.ndarray, np.ndarray]:
-        """Precision of the dense elements, and how diagonal ones follow them.
-
-        Returns
-        -------
-        precision : ndarray, shape (M, M)
-            With the diagonal elements integrated out, one by one.
-        follow : ndarray, shape (D - M, M)
-            Change of their conditional means.
-        """
+        """Return the dense elements' precision (M, M), and how diagonal ones follow, (D - M, M)."""
         follow = -self.cross / self.precisions[:, None]
         return self.block + self.cross.T @ follow, follow
 
 
 def _memoised[T](most: int = KEPT) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Keep what a method of an objective returns by theta; the oldest result goes first."""
+    """Return a method that keeps its last results by theta; the oldest result goes first."""
 
     def memoised(find: Callable[..., T]) -> Callable[..., T]:
         @wraps(find)
@@ -78,17 +70,10 @@ class Objective:
     with D the derivatives of the Hessian, and the terms with i = j are those wanted. The others
     cancel on average. (It is the M step of an EM algorithm.)
 
-    Parameters
-    ----------
-    posterior : LogPosterior
-        With the effects that are integrated out.
-    statistics : ndarray
-        Of the quadratics that stand for the log-likelihoods.
-    near : bool
-        Whether the Hessian takes account of how the sds change with theta. Without, it is that of
-        the EM algorithm: steps that are safe from afar, and too short near the maximum.
-    probes : Probes, optional
-        Of an objective that was made before with quadratics of the same rows.
+    `statistics` are those of the quadratics that replace the log-likelihoods, and `probes` come
+    from an objective with quadratics of the same rows. If `near`, the Hessian takes account of how
+    the sds change with theta. Otherwise it is the one of the EM algorithm, with steps that are safe
+    from afar, and too short near the maximum.
     """
 
     def __init__(
@@ -105,7 +90,7 @@ class Objective:
             np.arange(posterior.layout.size), posterior.effects.integrated_out
         )
         self._slopes: np.ndarray | None = None
-        #: What methods have returned, by their names and by theta.
+        #: Results of methods, by their names and by theta.
         self.kept: dict[str, dict[bytes, Any]] = {}
 
     def with_statistics(self, statistics: np.ndarray) -> Objective:
@@ -113,7 +98,7 @@ class Objective:
         return Objective(self.posterior, statistics, self.near, self._probes)
 
     def from_near(self) -> Objective:
-        """Return the objective with its full Hessian, and with all else that has been found."""
+        """Return the objective with its full Hessian, and with all previous results."""
         other = copy(self)
         other.near, other.kept = True, {k: v for k, v in self.kept.items() if k != "hessian"}
         return other
@@ -126,7 +111,7 @@ class Objective:
 
     @_memoised()
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient, shape (D,)."""
+        """Return the value and the gradient, (D,)."""
         value, gradient = self._density(theta, self._statistics)
         if len(self.effects.integrated_out):
             points = self._points(theta)
@@ -137,7 +122,7 @@ class Objective:
         return (value if np.all(np.isfinite(gradient)) else -np.inf), gradient
 
     def value(self, theta: np.ndarray) -> float:
-        """Value, without the two gradients that a gradient takes."""
+        """Return the value, without the two gradients that a gradient takes."""
         value, _ = self._density(theta, self._statistics)
         if len(self.effects.integrated_out):
             value -= 0.5 * float(np.sum(np.log(self._precisions(theta))))
@@ -145,28 +130,25 @@ class Objective:
 
     @_memoised(most=1)
     def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Hessian, shape (D, D)."""
+        """Return the Hessian, (D, D)."""
         points = self._points(theta)
         parts = [self._density.hessian(t, self._statistics) for t in points]
         return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, np.eye(len(theta))))
 
     def hessian_times(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Product of the Hessian with a vector, shape (D,)."""
+        """Return the product of the Hessian with a vector, (D,)."""
         points = self._points(theta)
         parts = [self._density.hessian_times(t, self._statistics, v) for t in points]
         return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, v))
 
     def _precisions(self, theta: np.ndarray) -> np.ndarray:
-        """Conditional precision of each effect, given all other parameters."""
+        """Return the conditional precision of each effect, given all other parameters."""
         own = self._curvatures(theta).diagonal[self.effects.integrated_out]
         return np.maximum(own, least_curvature(own))
 
     @_memoised()
     def _curvatures(self, theta: np.ndarray) -> Curvatures:
-        """Minus the second derivative in each effect, all else being equal.
-
-        Many products with the Hessian are asked for at the same theta: these are found once.
-        """
+        """Return minus the second derivative in each effect, given all other parameters."""
         if not len(self.effects.diagonal):
             return Curvatures(-np.diag(self._density.hessian(theta, self._statistics)), [])
 
@@ -176,16 +158,13 @@ class Objective:
         return self._probes(times, len(theta))
 
     def without_mode(self, theta: np.ndarray) -> np.ndarray:
-        """Positions of effects in which the density curves upwards at theta, all else equal."""
+        """Return indices of effects in which the density curves upwards, all else equal."""
         own = self._curvatures(theta).diagonal[self.effects.integrated_out]
         return self.effects.integrated_out[own < -least_curvature(own)]
 
     @_memoised()
     def _points(self, theta: np.ndarray) -> list[np.ndarray]:
-        """Where the mean of derivatives is taken: plus and minus a conditional sd of each effect.
-
-        Many products with the Hessian are asked for at the same theta: these are found once, too.
-        """
+        """Return where derivatives are averaged: plus and minus a conditional sd of each effect."""
         at = self.effects.integrated_out
         if not len(at):
             return [theta]
@@ -195,11 +174,8 @@ class Objective:
         return [theta + shift, theta - shift]
 
     def _of_precisions(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Part of the Hessian, times v, that the change of the sds with theta makes.
-
-        With k_i the gradient of log d_i it is sum_i k_i k_i' / 2. The k_i are those at the first
-        theta that was asked for.
-        """
+        """Return the part of the Hessian, times v, due to the change of the sds with theta."""
+        # It is sum_i k_i k_i' / 2, with k_i the gradient of log d_i at the first theta of a call.
         effects = self.effects
         if not (len(effects.integrated_out) and self.near):
             return np.zeros_like(v)
@@ -214,13 +190,7 @@ class Objective:
         return out
 
     def precision_blocks(self, theta: np.ndarray) -> PrecisionBlocks:
-        """Return minus the Hessian in the blocks of `laplace_geometry`.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If it is not finite; the message names a parameter.
-        """
+        """Return minus the Hessian in the blocks of `laplace_geometry`; it must be finite."""
         dense, diagonal = self.effects.dense, self.effects.diagonal
         if not len(diagonal):
             block = -self.hessian(theta)
@@ -247,19 +217,16 @@ class Objective:
         return PrecisionBlocks(block, precisions, cross, groups)
 
     def geometry(self, theta: np.ndarray) -> Geometry:
-        """Coordinates of the Laplace approximation at theta."""
+        """Return the coordinates of the Laplace approximation at theta."""
         return self.geometry_of(theta, self.precision_blocks(theta))
 
     def geometry_of(self, theta: np.ndarray, blocks: PrecisionBlocks) -> Geometry:
-        """As `geometry`, given the precision there."""
+        """Return `geometry`, given the precision there."""
         return laplace_geometry(theta, self.effects.dense, self.effects.diagonal, *blocks)
 
     def newton_decrement(self, theta: np.ndarray) -> float:
-        """Length of the gradient at theta in the coordinates of the Laplace approximation there.
-
-        The predicted gain of a Newton step is half its square. With effects integrated out the
-        gradient is right on average only: where little is left to gain, steps along it may fail,
-        and the search is over.
-        """
+        """Return the length of the gradient in the coordinates of the Laplace approximation."""
+        # The predicted gain of a Newton step is half its square. With effects integrated out the
+        # gradient is right on average only: close to the maximum steps along it may fail.
         gradient = self(theta)[1]
         return float(np.linalg.norm(self.geometry(theta).standardise_gradient(gradient)))

@@ -1,4 +1,4 @@
-"""Other modes of a posterior, sought without reading a row."""
+"""Other modes of a posterior, found without reading a row."""
 
 from itertools import combinations
 
@@ -11,21 +11,21 @@ from pymc_flymc.errors import warn
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.reading.flat import Layout
 
-#: Searches from random places, beside those from the anchor and the mirror image of the best mode;
-#: half the width of the box around the model's initial point in which these are: that of NUTS. The
-#: mirror image has other signs in any case. Modes by which several signs differ one at a time are
-#: each found half of the time by one more search: two more are a judgement.
+#: Number of searches from random places, in addition to those from the anchor and the mirror image
+#: of the best mode; half the width of the box of these around the model's initial point, which is
+#: the one of NUTS. The mirror image has other signs in any case. Modes by which several signs
+#: differ one at a time are each found half of the time by one more search: we make two.
 STARTS, HALF_WIDTH = 2, 1.0
-#: With more parameters the search takes longer than all else of the set-up.
+#: With more parameters the search takes longer than the rest of the set-up.
 MOST_PARAMETERS = 50
 MOST_STEPS = 200
-#: Log of the probability, relative to the largest mode's, from which a mode counts: what is smaller
+#: Log of the probability, relative to the largest mode's, from which a mode counts: a smaller one
 #: changes no probability by more than its Monte Carlo error in 4,000 draws, sqrt(0.25 / 4000).
 LEAST_MASS = -5.0
-#: Log of the density between two modes, relative to the lower one, below which chains hardly cross:
+#: Log of the density between two modes, relative to the lower one, below which chains rarely cross:
 #: fewer than one of 4,000 draws is there. (On a line: there may be an easier way around.)
 BARRIER = -10.0
-#: Predicted gain of one more Newton step at a mode: its mass is known to some 10 per cent.
+#: Largest predicted gain of one more Newton step at a mode: its mass is then known to about 10 %.
 AT_MODE = 0.1
 #: Points of the line between two modes at which the density is compared.
 BETWEEN = np.linspace(0.0, 1.0, 23)[1:-1]
@@ -34,21 +34,12 @@ BETWEEN = np.linspace(0.0, 1.0, 23)[1:-1]
 def warn_of_other_modes(
     density: ExpandedDensity, anchor: Anchor, start: np.ndarray, layout: Layout
 ) -> None:
-    """Warn where the posterior has several modes, such as by signs that may change together.
-
-    Likelihoods are the quadratics around the anchor. Other modes of consequence have about the
-    same coefficients, as where these are products of parameters, so that no row needs to be read.
-
-    Parameters
-    ----------
-    start : ndarray, shape (D,)
-        The model's initial point.
-    layout : Layout
-        Names of the parameters, for the message.
-    """
+    """Warn if the posterior has several modes, such as by signs that may change together."""
+    # Likelihoods are the quadratics around the anchor. Other modes of consequence have about the
+    # same coefficients, as when these are products of parameters, so that no row needs to be read.
     n_parameters = len(start)
-    # What is looked at is the prior, beside likelihoods of one mode. Where coefficients are affine,
-    # priors with several modes are mixtures, which are warned of by name.
+    # The search is for modes of the prior times likelihoods with one mode. If coefficients are
+    # affine, priors with several modes are mixtures, which have a warning of their own.
     if density.is_affine or n_parameters > MOST_PARAMETERS:
         return
     statistics = anchor.expansion.concave().pack()
@@ -100,7 +91,7 @@ def _mode_near(
     value, gradient = density(theta, statistics)
     try:
         factor = cho_factor(-density.hessian(theta, statistics))
-    except (np.linalg.LinAlgError, ValueError):  # a saddle, or a derivative that there is not
+    except (np.linalg.LinAlgError, ValueError):  # a saddle, or a missing derivative
         return theta, -np.inf
     gain = 0.5 * float(gradient @ cho_solve(factor, gradient))
     mass = value - float(np.sum(np.log(np.diag(factor[0]))))

@@ -7,52 +7,41 @@ import numpy as np
 
 from pymc_flymc.anchor.effects import Effects
 
-#: Probes of the curvature of diagonal elements at least, where they are not exact.
+#: Least number of probes of the curvature of diagonal elements, if they are not exact.
 PROBES = 8
 #: Largest relative difference of probes that are exact.
 SAME = 1e-9
-#: Least eigenvalue of a correlation matrix, that of a group's effects: else they go without.
+#: Least eigenvalue of the correlation matrix of a group's effects: below, it is not used.
 PROPER = 1e-3
 
 
 class Curvatures(NamedTuple):
-    """Second derivatives in effects of groups, with their sign changed.
+    """Second derivatives in effects of groups, with their sign changed."""
 
-    Attributes
-    ----------
-    diagonal : ndarray, shape (D,)
-        Of effects, and zero for all others.
-    blocks : list of (int, ndarray of shape (J, K, K))
-        Where the run of a variable begins among the diagonal elements, and the matrices of its J
-        groups, as they are probed: neither symmetric nor positive definite. Variables whose groups
-        are coupled are left out.
-    """
-
-    diagonal: np.ndarray
+    diagonal: np.ndarray  #: Of effects, and zero for all others, (D,).
+    #: Where a variable begins among the diagonal elements, and the matrices (J, K, K) of its J
+    #: groups, as they are probed: neither symmetric nor positive definite. Variables whose groups
+    #: are coupled are left out.
     blocks: list[tuple[int, np.ndarray]]
 
 
 class Probes:
     """Directions along which the curvatures of effects are found, and how often each is probed.
 
-    A probe is exact where effects that are probed together are not coupled, as those of one
-    grouping factor, else right on average. That depends on the rows that there are, and not on
-    where the curvatures are: once it is known, each direction is probed once.
-
-    Parameters
-    ----------
-    effects : Effects
+    A probe is exact if effects that are probed together are not coupled, as of one grouping factor,
+    else right on average. This depends on the rows, and not on where the curvatures are: once it is
+    known, each direction is probed once.
     """
 
     def __init__(self, effects: Effects) -> None:
         self._effects, n_probes = effects, len(effects.probes)
         self._n_repeats = -(-PROBES // n_probes) if n_probes else 0
-        if effects.runs:  # whether groups are coupled is seen where two probes disagree
+        if effects.runs:  # two probes disagree if groups are coupled
             self._n_repeats = max(self._n_repeats, 2)
         self._uncoupled: list[bool] | None = None
 
     def __call__(self, times: Callable[[np.ndarray], np.ndarray], size: int) -> Curvatures:
-        """Return curvatures, given the product of a density's Hessian with a vector, shape (D,)."""
+        """Return curvatures, given a function that multiplies a Hessian by a vector, (D,)."""
         effects, rng = self._effects, np.random.default_rng(20141104)
         diagonal, exact = np.zeros(size), True
         runs = [
@@ -72,7 +61,7 @@ class Probes:
             total = np.mean(probed, axis=0)
             exact = exact and _agree(np.array(probed), total)
             good = total > least_curvature(total)
-            # Noise, or no mode in this direction: the scale of the others will do.
+            # Noise, or no mode in this direction: the median of the others replaces it.
             diagonal[places] = np.where(good, total, np.median(total[good]) if good.any() else 1.0)
             if run is not None:
                 columns[run].append(np.array(together))
@@ -88,14 +77,7 @@ class Probes:
 
 
 def proper(curvatures: Curvatures, diagonal: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """Return the precision of each group's effects, made symmetric and positive definite.
-
-    Parameters
-    ----------
-    curvatures : Curvatures
-    diagonal : ndarray of int64
-        Positions of the diagonal elements.
-    """
+    """Return the precision of each group's effects, made symmetric and positive definite."""
     found = []
     for start, probed in curvatures.blocks:
         j, k, _ = probed.shape
@@ -110,19 +92,19 @@ def proper(curvatures: Curvatures, diagonal: np.ndarray) -> list[tuple[int, np.n
 
 
 def indicator(size: int, places: np.ndarray | int, values: np.ndarray | float) -> np.ndarray:
-    """Return a vector of zeros but for some places."""
+    """Return a vector of zeros with values at some places."""
     out = np.zeros(size)
     out[places] = values
     return out
 
 
 def least_curvature(curvature: np.ndarray) -> float:
-    """Return the least curvature that is more than rounding leaves of zero, in whatever units."""
+    """Return the least curvature that exceeds the rounding error of zero, in any units."""
     largest = float(np.max(np.abs(curvature[np.isfinite(curvature)]), initial=0.0))
     return np.finfo(float).eps * largest if largest > 0.0 else 1.0
 
 
 def _agree(probed: np.ndarray, mean: np.ndarray) -> bool:
-    """Return whether probes are the same but for rounding; those that are NaN are not."""
+    """Return whether probes are the same up to rounding; NaN is not."""
     size = np.abs(mean)
     return bool((np.abs(probed - mean) <= SAME * (size + size.max())).all())

@@ -1,11 +1,11 @@
 """Propriety: directions of recession, along which neither the prior nor the likelihood ever falls.
 
-A density that does not change along a line, or does not fall along a ray, wherever these begin, has
-an infinite integral. Only flat priors let that happen. Candidates come from a rank test of the
+A density that does not change along a line, or does not fall along a ray, from any starting point,
+has an infinite integral. Only flat priors let this happen. Candidates come from a rank test of the
 likelihood's curvature among parameters with flat priors: directions without curvature where the
-search ended (lines), and those without curvature far beyond its last Newton step (rays). Each is
-then tried on all rows: the model is refused if the log-likelihood at a very great distance is what
-it is here. So no proper posterior is refused, and models with proper priors cost nothing more.
+search ended (lines), and directions without curvature far beyond its last Newton step (rays). They
+are then tried on all rows: the model is refused if the log-likelihood at a very great distance is
+the same as here. So no proper posterior is refused, and models with proper priors cost nothing.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pymc_flymc.anchor.newton import ModeResult
 from pymc_flymc.anchor.not_found import SHRINKING
 from pymc_flymc.regression.expansion import JointExpansion
 
-#: Curvatures below this share of what they might be are taken for none, until tried.
+#: Curvatures below this share of their possible size count as zero, until they are tried.
 NO_CURVATURE = 1e-10
 #: Distances, in units in which predictors change by about one, at which a direction is tried.
 DISTANCES = (1e2, 1e7)
-#: The last Newton step of a search that has found a mode is shorter, squared, in posterior sds.
+#: Largest squared length, in posterior sds, of the last Newton step to a mode that was found.
 CONVERGED = 0.01
-#: So many more steps leave nothing of the curvature along a ray.
+#: This many more steps leave nothing of the curvature along a ray.
 MORE_STEPS = 50.0
-#: A logarithm beyond it is no mode.
+#: A larger logarithm is not at a mode.
 RUNAWAY = 100.0
-#: Parameters that a message names, at most.
+#: Most parameters that a message names.
 NAMED = 4
 
 #: Minus the Hessian of log-likelihoods, times a matrix with a column for each direction.
@@ -40,16 +40,10 @@ Curvature = Callable[[np.ndarray], np.ndarray]
 
 
 def check_bounded(posterior: LogPosterior, theta: np.ndarray, expansion: JointExpansion) -> None:
-    """Refuse logarithms that the search has lost, since the prior of what they stand for is flat.
-
-    Raises
-    ------
-    ValueError
-        It names the parameters.
-    """
+    """Refuse logarithms that the search has lost because the prior of the exponential is flat."""
     if np.max(theta) < RUNAWAY:
         return
-    # Of such parameters the prior is the Jacobian of a logarithm alone.
+    # The prior of such parameters is only the Jacobian of a logarithm.
     jacobian = np.all(_prior_gradients(posterior, expansion, np.clip(theta, -1.0, 1.0)) == 1.0, 0)
     # At a mode the likelihood would balance it.
     slope = posterior.density(theta, expansion.pack())[1]
@@ -63,19 +57,7 @@ def check_bounded(posterior: LogPosterior, theta: np.ndarray, expansion: JointEx
 
 
 def check_proper(posterior: LogPosterior, found: ModeResult) -> None:
-    """Refuse a posterior that has no integral because of a flat prior.
-
-    Parameters
-    ----------
-    posterior : LogPosterior
-    found : ModeResult
-        Of the search. Rays are looked for if it has made steps.
-
-    Raises
-    ------
-    ValueError
-        If a direction of recession is found; it names the parameters.
-    """
+    """Refuse a posterior without an integral because of the flat prior of some parameters."""
     theta, names = found.theta, posterior.names
     flat = np.flatnonzero(np.all(_prior_gradients(posterior, found.expansion, theta) == 0.0, 0))
     if not len(flat):
@@ -107,11 +89,11 @@ def check_proper(posterior: LogPosterior, found: ModeResult) -> None:
 
 
 def _is_recession(posterior: LogPosterior, found: ModeResult, v: np.ndarray) -> bool:
-    """Whether the log density never falls along v, wherever the other parameters are."""
+    """Return whether the log density never falls along v, wherever the other parameters are."""
     nothing = found.expansion.flat().pack()
 
     def densities(theta: np.ndarray) -> tuple[float, float]:
-        with np.errstate(over="ignore", invalid="ignore"):  # so far away that it may overflow
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers may overflow
             return posterior.density(theta, nothing)[0], posterior.expand(theta).value
 
     for start in (found.theta, nearby(found.theta)):
@@ -127,37 +109,25 @@ def _is_recession(posterior: LogPosterior, found: ModeResult, v: np.ndarray) -> 
 
 @dataclass(frozen=True)
 class _Directions:
-    """Directions of parameters with flat priors, by the rank of the likelihood's curvature.
-
-    Attributes
-    ----------
-    posterior : LogPosterior
-    found : ModeResult
-    flat, singles : ndarray of int64
-        Parameters with flat priors, and those of them that are told one by one.
-    sets : list of ndarray of int64
-        The others: effects of groups that are hardly coupled, with no matrix among them.
-    """
+    """Directions of parameters with flat priors, by the rank of the likelihood's curvature."""
 
     posterior: LogPosterior
     found: ModeResult
-    flat: np.ndarray
-    singles: np.ndarray
+    flat: np.ndarray  #: Indices of parameters with flat priors.
+    singles: np.ndarray  #: Those of them that are tested one by one.
+    #: The others: effects of groups with little coupling, for which there is no matrix.
     sets: list[np.ndarray]
 
     @classmethod
     def of(cls, posterior: LogPosterior, found: ModeResult, flat: np.ndarray) -> _Directions:
-        """Tell effects of groups from other parameters."""
+        """Return the directions, with effects of groups separated from other parameters."""
         singles = np.intersect1d(posterior.effects.dense, flat)
         sets = [np.intersect1d(each, flat) for each in posterior.effects.probes]
         return cls(posterior, found, flat, singles, sets)
 
     def lines(self) -> Iterator[np.ndarray]:
-        """Yield directions without curvature, each of as few parameters as can be.
-
-        Of effects of groups all of a set move together. The largest part of a direction changes
-        predictors by about one.
-        """
+        """Yield directions without curvature, each of as few parameters as possible."""
+        # Effects in one set move together. The largest part changes predictors by about one.
         here, size = self._curvature(self.found.expansion), len(self.found.theta)
         weights = np.random.default_rng(20141104).standard_normal((size, 1))
         alone = self.flat[here(weights)[self.flat, 0] == 0.0]
@@ -171,7 +141,7 @@ class _Directions:
         scale = _scale(gram)
         null = _null_space(gram, scale)
         if null.shape[1]:
-            # Each of them alone has a one in one place, and none of the others has.
+            # Each of them alone has a one in one place, where all others have zero.
             pivots = qr(null.T, mode="r", pivoting=True)[1][: null.shape[1]]
             null = null @ np.linalg.inv((scale[:, None] * null)[pivots])
             null[np.abs(null) < 1e-7 * np.max(np.abs(null))] = 0.0
@@ -180,10 +150,7 @@ class _Directions:
             yield basis @ (scale * v) / (np.max(np.abs(v)) / np.sqrt(n_rows))
 
     def ray(self) -> np.ndarray:
-        """Return the part of the last Newton step without curvature far beyond it, zeros if none.
-
-        Its largest part is as long as in the step.
-        """
+        """Return the part of the last Newton step without curvature far beyond it, or zeros."""
         found, theta = self.found, self.found.theta
         v = np.zeros(len(theta))
         if found.previous is None:
@@ -207,7 +174,7 @@ class _Directions:
             together = _indicators(len(theta), [places])
             own, left = (times(together)[places, 0] for times in (here, beyond))
             v[places] = np.where(left < NO_CURVATURE * own, step[places], 0.0)
-        # What rounding leaves of the others, in steps each of its own size.
+        # Rounding errors of the other elements, in units of each element's step.
         v[np.abs(v) < 1e-6 * np.max(np.abs(v))] = 0.0
         moved = np.flatnonzero(v)
         return v / np.max(np.abs(v[moved] / step[moved]), initial=0.0) if len(moved) else v
@@ -225,13 +192,13 @@ class _Directions:
 def _prior_gradients(
     posterior: LogPosterior, expansion: JointExpansion, theta: np.ndarray
 ) -> np.ndarray:
-    """Gradients of the model without its likelihoods at theta and near it, shape (2, D)."""
+    """Return gradients of the model without its likelihoods at theta and near it, (2, D)."""
     nothing = expansion.flat().pack()
     return np.stack([posterior.density(t, nothing)[1] for t in (theta, nearby(theta))])
 
 
 def _indicators(size: int, groups: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
-    """Return a column for each group of parameters: ones in their places."""
+    """Return a column for each group of parameters, with ones in their places."""
     out = np.zeros((size, len(groups)))
     for column, places in zip(out.T, groups, strict=True):
         column[places] = 1.0
@@ -239,7 +206,7 @@ def _indicators(size: int, groups: Sequence[Sequence[int] | np.ndarray]) -> np.n
 
 
 def _scale(gram: np.ndarray) -> np.ndarray:
-    """Return factors that scale a matrix to a unit diagonal, where its own is positive."""
+    """Return factors that scale a matrix to a unit diagonal where its diagonal is positive."""
     diagonal = np.diag(gram)
     return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 1.0)
 

@@ -1,14 +1,12 @@
-"""Directions in which the posterior is wide though no element by itself is.
+"""Directions in which the posterior is wide although no single element is.
 
 Paired or crossed effects leave the rows' likelihoods as they are when all of them move together:
 ``a[home] - a[away]`` by adding a number to all of a, ``a[i] + b[j]`` by adding it to one factor and
-taking it from the other. Their priors alone hold this common level. In coordinates that take the
-effects as independent given few others, it is the direction of an eigenvector of the precision
-whose eigenvalue is close to zero. There are as few of them as there are such levels, or groups of
-effects that few rows connect.
+subtracting it from the other. Only their priors determine this common level. In coordinates that
+take the effects as independent given few others, it is the direction of an eigenvector of the
+precision whose eigenvalue is close to zero. There is one for each level, or weakly connected group
+of effects.
 
-References
-----------
 Parlett, B. N. (1980). The Symmetric Eigenvalue Problem, chapter 13 (Lanczos' method with full
 orthogonalisation).
 """
@@ -19,31 +17,24 @@ import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
 
-#: Products with the precision, at most: each costs a gradient without rows.
+#: Most products with the precision: each costs a gradient without rows.
 STEPS = 40
-#: Directions are told apart whose precision is less than this share of what the other coordinates
-#: have. Of the others there may be many, and each costs as much as a dense parameter.
+#: Directions are separated if their precision is less than this share of the other coordinates'.
+#: There may be many others, and each costs as much as a dense parameter.
 SLOW = 0.5
-#: Directions that are kept, at most.
+#: Most directions that are kept.
 MOST = 16
-#: The square of an eigenvector's error, in proportion to its eigenvalue: with more, stretching it
-#: would correlate it with what it was mistaken for.
+#: Largest squared error of an eigenvector, in proportion to its eigenvalue: with a larger error,
+#: stretching would correlate it with other directions.
 ERROR = 0.1
-#: Least eigenvalue: below, it is rounding, or there is no mode.
+#: Least eigenvalue: a smaller one is rounding, or there is no mode.
 LEAST_EIGENVALUE = 1e-8
 
 
 def with_slow_directions(
     geometry: Geometry, precision_times: Callable[[np.ndarray], np.ndarray]
 ) -> Geometry:
-    """Add directions that couple diagonal elements to a geometry that leaves their coupling out.
-
-    Parameters
-    ----------
-    geometry : Geometry
-    precision_times : callable
-        Product of the posterior precision with a vector of parameters, shape (D,).
-    """
+    """Return a geometry with directions that couple diagonal elements, by Lanczos' method."""
     if not len(geometry.diagonal):
         return geometry
 
@@ -67,11 +58,11 @@ def _lanczos(
     for i in range(min(STEPS, size)):
         w = times(basis[i])
         diagonal[i] = basis[i] @ w
-        for _ in range(2):  # once leaves what rounding makes of it
+        for _ in range(2):  # a second time removes the rounding errors of the first
             for each in basis:
                 w -= (each @ w) * each
         beside[i] = np.linalg.norm(w)
-        # All that the start has a part in has been found: of independent effects at once.
+        # All directions in which the start has a part are found: for independent effects at once.
         if not beside[i] > 1e-6 * np.max(np.abs(diagonal)):
             break
         basis.append(w / beside[i])

@@ -1,4 +1,4 @@
-"""Likelihoods with non-smooth points: smoothed as posterior uncertainty smooths them."""
+"""Likelihoods with non-smooth points, smoothed as posterior uncertainty smooths them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,17 +13,15 @@ from pymc_flymc.regression.regression import Regression
 
 
 def any_non_smooth(regressions: Sequence[Regression]) -> bool:
-    """Whether a likelihood has non-smooth points."""
+    """Return whether a likelihood has non-smooth points."""
     return any(isinstance(each.likelihood, SmoothedLikelihood) for each in regressions)
 
 
 def smoothed_around(regressions: Sequence[Regression], anchor: Anchor) -> tuple[Regression, ...]:
-    """Return regressions, each row smoothed over the posterior sd of its predictor.
-
-    The mean of a log density over the posterior is as smooth. Smoothed over more, the sum
-    over rows has its mode elsewhere if residuals are denser on one side of zero: with many rows,
-    many posterior sds away. Over less, its curvature is that of the few rows nearest to zero.
-    """
+    """Return regressions, each row smoothed over the posterior sd of its predictor."""
+    # The mean of a log density over the posterior is as smooth. Smoothed over more, the sum over
+    # rows has its mode elsewhere if residuals are denser on one side of zero: with many rows, many
+    # posterior sds away. Smoothed over less, its curvature comes from the few rows nearest to zero.
     return tuple(
         _smoothed_around(each, near) if isinstance(each.likelihood, SmoothedLikelihood) else each
         for each, near in zip(regressions, anchor.parts, strict=True)

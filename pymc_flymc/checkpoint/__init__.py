@@ -1,1 +1,1 @@
-"""Runs that go on after they were killed: what they keep in a folder, and how it comes back."""
+"""Checkpoints of runs: what they keep in a folder, and how a killed run continues from it."""

@@ -10,16 +10,7 @@ _SIZE = 16
 
 
 def write_object(path: Path, content: Any) -> None:
-    """Put an object into a file, in place of what was there.
-
-    A process that is killed meanwhile leaves the file as it was. So does a power cut, where the
-    system keeps to the promise of ``fsync``.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written; then the file is as it was.
-    """
+    """Write an object to a file: a kill, or a power cut if ``fsync`` works, leaves the old one."""
     pickled = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
     new = path.with_name(f"{path.name}.new")
     with new.open("wb") as file:
@@ -28,7 +19,7 @@ def write_object(path: Path, content: Any) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(new, path)
-    if os.name == "posix":  # the name lies in the folder, which is another file
+    if os.name == "posix":  # the name is part of the folder, which is another file
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -43,7 +34,7 @@ def read_object(path: Path) -> Any:
     except FileNotFoundError:
         return None
     digest, pickled = content[:_SIZE], content[_SIZE:]
-    # Before it is looked at: what has been cut off could be taken for another object.
+    # This comes before unpickling: a truncated file could be taken for another object.
     if blake2b(pickled, digest_size=_SIZE).digest() != digest:
         return None
     return pickle.loads(pickled)

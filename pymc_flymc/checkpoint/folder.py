@@ -1,4 +1,4 @@
-"""The folder of a run that can go on after it was killed."""
+"""The folder of a run that can continue after it was killed."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -18,12 +18,7 @@ from pymc_flymc.reporting import log
 
 
 class Checkpoint:
-    """What the steps and chains of one run keep in a folder.
-
-    Parameters
-    ----------
-    folder : str or path
-    """
+    """Files of the steps and chains of one run in a folder."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder).absolute()  # chains' processes may be elsewhere
@@ -40,18 +35,7 @@ class Checkpoint:
         return self.folder / "anchor"
 
     def begin(self, identity: Mapping[str, str]) -> Anchor | None:
-        """Take the folder for a run; return the anchor that was found when the run first began.
-
-        Parameters
-        ----------
-        identity : mapping
-            As of `identity_of_run`.
-
-        Raises
-        ------
-        ValueError
-            If it is the folder of another run or of one in a live process, or cannot be written to.
-        """
+        """Take the folder for a run, and return the anchor found when it first began."""
         with self._usable():
             self.folder.mkdir(parents=True, exist_ok=True)
             try:
@@ -71,18 +55,7 @@ class Checkpoint:
         return anchor
 
     def keep(self, anchor: Anchor, prepared: str) -> None:
-        """Keep the anchor of a run that begins; check that one that goes on is prepared as before.
-
-        Parameters
-        ----------
-        prepared : str
-            A hash of what chains depend on.
-
-        Raises
-        ------
-        ValueError
-            If numbers differ, or cannot be written.
-        """
+        """Write the anchor of a run that begins; refuse to continue one that differs."""
         self._prepared = prepared
         if self._is_new:
             with self._usable():
@@ -102,27 +75,12 @@ class Checkpoint:
     def journal(
         self, rng: np.random.Generator, tune: int, n_draws: int, form: RecordFormat
     ) -> Journal:
-        """Return the journal of the chain that has a generator.
-
-        Parameters
-        ----------
-        rng : Generator
-            As the chain is given it.
-        tune, n_draws : int
-            Draws of tuning, and all draws.
-        form : RecordFormat
-
-        Raises
-        ------
-        ValueError
-            If the chain that was recorded is of another run, has another seed, or tuned for longer
-            or shorter.
-        """
+        """Return the journal of the chain that begins with this generator."""
         hold_too(self.folder)
-        # The same for a chain however many there are, and wherever it runs.
+        # The key of a chain depends neither on the number of chains nor on where the chain runs.
         key = getattr(rng.bit_generator.seed_seq, "spawn_key", ())
         seed = blake2b(written(rng.bit_generator.state).encode(), digest_size=8).hexdigest()
-        # A chain's record may outlive that of its run.
+        # A chain's record may outlive the record of its run.
         run = written(self._identity | {"prepared": self._prepared})
         hashed = blake2b(run.encode(), digest_size=8).hexdigest()
         chain = {"tune": str(tune), SEED: seed, RUN: hashed}

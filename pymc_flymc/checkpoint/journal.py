@@ -1,4 +1,4 @@
-"""The draws of one chain on disk, and the state from which it goes on."""
+"""The draws of one chain on disk, and the state from which it continues."""
 
 import itertools
 import os
@@ -17,12 +17,12 @@ from pymc_flymc.checkpoint.run_identity import check_same
 from pymc_flymc.errors import warn
 from pymc_flymc.reporting import log
 
-#: Seconds between savings, and how many times as long as one of them takes they are, at least.
+#: Least seconds between two saves, and least ratio of that time to the time that a save takes.
 INTERVAL, RATIO = 1.0, 100.0
-#: Bytes that are checked at a time.
+#: Number of bytes that are checked at a time.
 BLOCK = 1 << 20
 #: Why PyMC's steps may make other draws with the same seed: what PyTensor compiles rounds
-#: differently in the process that compiles it than in those that load it from its cache.
+#: differently in the process that compiles it than in processes that load it from its cache.
 EMPTY_CACHE = (
     "If nothing was in PyTensor's cache when the run began, take an empty one to go on: "
     "PYTENSOR_FLAGS=base_compiledir=NEW_FOLDER. "
@@ -31,52 +31,24 @@ EMPTY_CACHE = (
 
 @dataclass(frozen=True)
 class SavedChain:
-    """A chain after some of its draws.
+    """A chain after some of its draws."""
 
-    Attributes
-    ----------
-    chain : dict of str
-        What the chain was begun with, and depends on.
-    n_draws : int
-        Draws made, those of tuning among them.
-    checksum : int
-        Of their records.
-    state : StepMethodState
-        PyMC's name for all that the next draw depends on.
-    """
-
-    chain: dict[str, str]
-    n_draws: int
-    checksum: int
-    state: Any
+    chain: dict[str, str]  #: What the chain was begun with, and depends on.
+    n_draws: int  #: Number of draws made, tuning included.
+    checksum: int  #: Checksum of the records of these draws.
+    state: Any  #: The `StepMethodState`, on which the next draw depends.
 
 
 class Journal:
     """Records the draws of a chain, and replays those that were recorded before.
 
     Draws are kept in memory until the chain is saved. A saved chain is one file of draws, which
-    grows, and one of the state after the last of them, which comes in the place of the one before
-    once the draws are on disk. Draws behind that state are made again: they come out the same.
+    grows, and one with the state after the last of them, which is replaced once the draws are on
+    disk. Draws after that state are made again, and come out the same.
 
-    Parameters
-    ----------
-    path : Path
-        Of both files, but for their suffixes.
-    chain : dict of str
-        What the chain is begun with, and depends on.
-    n_draws : int
-        Draws that the chain is to make, those of tuning among them: with the last it is saved.
-    form : RecordFormat
-
-    Attributes
-    ----------
-    state : StepMethodState or None
-        From which the chain goes on once the recorded draws are replayed; None if it begins.
-
-    Raises
-    ------
-    ValueError
-        If the chain that was recorded was begun in another way.
+    `path` is the path of both files without suffixes, and `chain` what the chain depends on: a
+    record of another chain is refused. `n_draws` includes tuning; the chain is saved with its last
+    draw. After the replay the chain continues from `state`, or begins if it is None.
     """
 
     def __init__(self, path: Path, chain: dict[str, str], n_draws: int, form: RecordFormat) -> None:
@@ -95,7 +67,7 @@ class Journal:
         self._due = time.monotonic() + INTERVAL
 
     def _resume(self, saved: SavedChain) -> None:
-        """Go on from what was saved, if the chain is the same and its draws are there."""
+        """Continue from what was saved, if the chain is the same and its draws are on disk."""
         check_same(self._saved.parent, saved.chain, self._chain)
         if self._checksum_of(saved.n_draws) != saved.checksum:
             log.warning(f"{self._draws} is damaged: the chain makes its draws again")
@@ -103,7 +75,7 @@ class Journal:
         self.state, self._on_disk, self._checksum = saved.state, saved.n_draws, saved.checksum
 
     def _checksum_of(self, n_draws: int) -> int:
-        """Return the checksum of the first n draws, or of those that there are."""
+        """Return the checksum of the first n draws, or of fewer if the file has fewer."""
         checksum, left = 0, n_draws * self._form.size
         try:
             for block in _blocks(self._draws, BLOCK):
@@ -116,18 +88,7 @@ class Journal:
     def replay(
         self, theta: np.ndarray, others: np.ndarray
     ) -> tuple[np.ndarray, dict[str, Any]] | None:
-        """Return the next recorded draw and its statistics; None if all have been returned.
-
-        Parameters
-        ----------
-        theta, others : ndarray, shapes (D,) and (F,)
-            The point from which it is to be made.
-
-        Raises
-        ------
-        ValueError
-            If it was made from another point.
-        """
+        """Return the next recorded draw, from this point, and its statistics; None at the end."""
         if self._n >= self._n_recorded:
             return None
         origin, drawn, statistics = self._form.unpack(next(self._records))
@@ -153,21 +114,17 @@ class Journal:
         return self._n == self._last or time.monotonic() >= self._due
 
     def _origin(self, theta: np.ndarray, others: np.ndarray) -> int:
-        """Return a checksum of what a draw starts from, as far as the draw before does not say."""
+        """Return a checksum of a draw's origin, as far as the previous draw does not give it."""
         return zlib.crc32(others) if self._n else zlib.crc32(others, zlib.crc32(theta))
 
     def save(self, state: Any) -> None:
-        """Save the chain as it is after the draw that was recorded last.
-
-        If that fails it is tried again when it is next time to save; what was saved before stays
-        good until then.
-        """
+        """Save the chain after the last recorded draw; if this fails, the last save stays valid."""
         began = time.monotonic()
         try:
             records = b"".join(itertools.starmap(self._form.pack, self._pending))
             self._write(records)
             checksum = zlib.crc32(records, self._checksum)
-            # Not before the draws are on disk: from here on they are taken to be there.
+            # The draws are on disk first: this file declares that they are.
             write_object(self._saved, SavedChain(self._chain, self._n, checksum, state))
         except OSError as error:
             if not self._has_warned:
@@ -184,7 +141,7 @@ class Journal:
         self._due = ended + max(INTERVAL, RATIO * (ended - began))
 
     def _write(self, records: bytes) -> None:
-        """Write draws behind those that are saved, over what may be there."""
+        """Write draws after the saved ones, over any unsaved ones."""
         handle = os.open(self._draws, os.O_RDWR | os.O_CREAT, 0o666)
         with os.fdopen(handle, "r+b") as file:
             file.seek(self._on_disk * self._form.size)

@@ -1,21 +1,15 @@
-"""A folder is one run's at a time."""
+"""Locks that let only one run at a time use a folder."""
 
 import os
 import sys
 from pathlib import Path
 
-#: Locks of this process, and of those that it was forked from: they end with the last of them.
+#: Locks of this process, and of its ancestors by fork: they end with the last of these processes.
 _held: dict[Path, int] = {}
 
 
 def hold(folder: Path) -> None:
-    """Keep other runs out of a folder until this process ends, and its chains' processes.
-
-    Raises
-    ------
-    BlockingIOError
-        If a process of another run holds it. It has the number of the process that began that run.
-    """
+    """Lock a folder against other runs until this process and its chains' processes end."""
     if _holds(folder):
         return
     lock = _opened(folder)
@@ -27,13 +21,13 @@ def hold(folder: Path) -> None:
         raise BlockingIOError(error.errno, owner) from None
     os.ftruncate(lock, 0)
     os.write(lock, str(os.getpid()).encode())
-    # Chains' processes hold it with this one: one that outlives it keeps others out.
+    # The lock is shared with chains' processes: one that outlives this process keeps others out.
     _lock(lock, alone=False)
     _held[folder] = lock
 
 
 def hold_too(folder: Path) -> None:
-    """Keep other runs out of a folder that this process's parent holds."""
+    """Lock a folder against other runs together with this process's parent, which holds it."""
     if not _holds(folder):
         lock = _opened(folder)
         _lock(lock, alone=False)
@@ -44,7 +38,7 @@ def _holds(folder: Path) -> bool:
     lock = _held.get(folder)
     if lock is None:
         return False
-    try:  # a folder of that name that is still the same
+    try:  # the folder of that name may be another one by now
         return os.path.samestat(os.fstat(lock), os.stat(_file(folder)))
     except FileNotFoundError:
         return False
@@ -59,7 +53,7 @@ def _opened(folder: Path) -> int:
 
 
 def _lock(lock: int, alone: bool) -> None:
-    if sys.platform != "win32":  # there, nobody is kept out
+    if sys.platform != "win32":  # Windows has no such lock
         import fcntl
 
         fcntl.flock(lock, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Draws as bytes."""
+"""Records of draws as bytes."""
 
 import struct
 from collections.abc import Iterable, Mapping
@@ -7,26 +7,16 @@ from typing import Any
 
 import numpy as np
 
-#: How `struct` calls integers, floating-point numbers and truth values, by NumPy's kinds.
+#: Codes of `struct` for integers, floating-point numbers and truth values, by NumPy's kinds.
 _KINDS = {"i": "q", "f": "d", "b": "?"}
 
 
 class RecordFormat:
-    """The form in which a draw is recorded: what it came from, its statistics, its parameters.
+    """The form in which a draw is recorded: checksum of its origin, statistics, parameters.
 
-    Parameters
-    ----------
-    n_parameters : int
-        D
-    statistics : mapping
-        NumPy types by names of a step's statistics. Those that are objects are not recorded.
-
-    Attributes
-    ----------
-    values : callable
-        Returns of a mapping of statistics those that are recorded, in their order.
-    size : int
-        Bytes of a record.
+    `statistics` are NumPy types by names; objects are not recorded. The attribute `values` is a
+    function that returns the recorded values of a mapping of statistics in their order, and `size`
+    the number of bytes of a record.
     """
 
     def __init__(self, n_parameters: int, statistics: Mapping[str, Any]) -> None:
@@ -37,21 +27,11 @@ class RecordFormat:
         self.size = self._numbers.size + 8 * n_parameters
 
     def pack(self, origin: int, theta: bytes, values: Iterable[Any]) -> bytes:
-        """Return the bytes of a draw.
-
-        Parameters
-        ----------
-        origin : int
-            A checksum of the point that it starts from.
-        theta : bytes
-            Of D numbers, float64.
-        values : iterable
-            What `values` returns of its statistics.
-        """
+        """Return the bytes of a draw: a checksum of its origin, float64 theta, and `values`."""
         return self._numbers.pack(origin, *values) + theta
 
     def unpack(self, record: bytes) -> tuple[int, np.ndarray, dict[str, Any]]:
-        """Return what was packed."""
+        """Return the arguments of `pack`, with theta as numbers."""
         origin, *numbers = self._numbers.unpack_from(record)
         theta = np.frombuffer(record, np.float64, offset=self._numbers.size)
         return origin, theta, dict(zip(self._names, numbers, strict=True))

@@ -1,4 +1,4 @@
-"""What a run depends on, in words that tell it from others."""
+"""What a run depends on, as texts that distinguish it from other runs."""
 
 import inspect
 import platform
@@ -16,29 +16,18 @@ from pymc_flymc.reading.fingerprint import Fingerprint
 
 #: Packages whose versions draws may depend on, to the last bit.
 PACKAGES = "pymc-flymc", "pymc", "pytensor", "numba", "numpy", "scipy"
-#: Settings of a step that say nothing of its draws, or are seen in the model and its data.
+#: Settings of a step that do not affect its draws, or are part of the model and its data.
 NO_MATTER = ("checkpoint", "client", "data", "model", "rng")
-#: What a chain depends on: its seed, and all that it has in common with the others of its run.
+#: What a chain depends on: its seed, and all that the chains of a run share.
 SEED, RUN = "random_seed", "model, data or settings"
-#: What is told by its hash: there is nothing to show.
+#: Entries that are hashes, which messages do not show.
 HASHED = "model", "data", SEED, RUN
 
 
 def identity_of_run(
     step: type, vars: Sequence[Any], settings: Mapping[str, Any], fingerprint: Fingerprint
 ) -> dict[str, str]:
-    """Return what all chains of a run depend on, by names that users know.
-
-    Parameters
-    ----------
-    step : type
-    vars : sequence of variables
-        As a step is given them.
-    settings : mapping
-        Those that were given; the others have their defaults.
-    fingerprint : Fingerprint
-        Of the model and its data.
-    """
+    """Return what all chains of a run depend on, by names that users know, from given settings."""
     found = {
         "step": step.__name__,
         "model": fingerprint.structure,
@@ -53,17 +42,10 @@ def identity_of_run(
 
 
 def identity_of_target(target: Any, adaptation: Any, others: np.ndarray) -> str:
-    """Return a hash of numbers that chains share.
-
-    They change in the last bit with those of any row, and with the model's density: its graph may
-    have operations of a user's own, of which nothing but their names can be told. Without a bound
-    there are no sums over rows: then these count themselves, which each draw reads anyway.
-
-    Parameters
-    ----------
-    target : Target or BatchTarget
-    adaptation : Adaptation
-    """
+    """Return a hash of numbers that chains share."""
+    # They change in the last bit with the data of any row, and with the model's density: its graph
+    # may have operations of the user's own, of which only the names can be compared. Without a
+    # bound there are no sums over rows: then the rows are hashed, which each draw reads anyway.
     names = [type(adaptation).__name__, adaptation.spec.name, written(target.geometry._fields)]
     found = blake2b(digest_size=16)
     for part in target.parts:
@@ -78,13 +60,7 @@ def identity_of_target(target: Any, adaptation: Any, others: np.ndarray) -> str:
 
 
 def check_same(folder: Path, then: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Refuse to go on with a run, or a chain, that depends on something else than it began with.
-
-    Raises
-    ------
-    ValueError
-        It says what differs.
-    """
+    """Refuse to continue a run, or a chain, that depends on something else than when it began."""
     differences = []
     for name in {**then, **now}:
         before, after = (each.get(name, "nothing") for each in (then, now))
@@ -106,7 +82,7 @@ def written(value: Any) -> str:
         return "[" + ", ".join(map(written, value)) + "]"
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape} {content_hash(value).hex()}"
-    if type(value).__repr__ is object.__repr__:  # its address: a bound, say
+    if type(value).__repr__ is object.__repr__:  # such a repr contains an address, as of a bound
         return f"{type(value).__name__}({', '.join(_settings(value))})"
     return without_addresses(repr(value))
 

@@ -1,8 +1,8 @@
-"""What this package uses of others that they do not promise to keep: a module for each of them.
+"""Private parts of other packages that this one uses: a module for each package.
 
-That is names which begin with an underscore, and names which their owners' documentation does not
-have. Each is looked up when the module here is imported, or, of what need not be installed, when it
-is first used. An error says what is lost without it.
+These are names with a leading underscore, and names that the package's documentation does not
+have. Each is looked up when the module here is imported, or, in optional packages, at its first
+use. An error says what does not work without it.
 """
 
 from importlib import import_module
@@ -13,19 +13,10 @@ __all__ = ["private", "require"]
 
 
 def private(name: str, lost: str) -> Any:
-    """Return an object that another package does not promise to keep.
+    """Return a private object of another package, or raise an ImportError if it is missing.
 
-    Parameters
-    ----------
-    name : str
-        Its module and its name there, such as "pymc.distributions.mixture:_HurdleRV".
-    lost : str
-        What does not work without it: a sentence.
-
-    Raises
-    ------
-    ImportError
-        If the version that is installed does not have it.
+    `name` is its module and its name there, such as "pymc.distributions.mixture:_HurdleRV"; `lost`
+    is a sentence that says what does not work without it.
     """
     module, _, path = name.partition(":")
     try:
@@ -35,15 +26,7 @@ def private(name: str, lost: str) -> Any:
 
 
 def require(there: bool, name: str, lost: str) -> None:
-    """Raise an ImportError if what another package does not promise is not there.
-
-    Parameters
-    ----------
-    there : bool
-        Whether it is.
-    name, lost : str
-        As of `private`.
-    """
+    """Raise an ImportError if a private object of another package is not there."""
     if not there:
         raise ImportError(
             f"{name} is not what it was in the versions that pymc-flymc was tested with: {lost}. "

@@ -15,13 +15,13 @@ from pymc_flymc.compat import private
 
 _native = "no kernel can be compiled"
 cgutils = private("numba.core:cgutils", _native)
-#: An array of a known length as a tuple.
+#: Converts an array of a known length to a tuple.
 to_fixed_tuple = private("numba.np.unsafe.ndarray:to_fixed_tuple", _native)
 
-#: Python that native code runs without asking whether it failed. By the first two numba hands over
-#: random generators and arrays: of an interrupt raised there it makes a crash or a `SystemError`.
-#: Kernels run neither, but functions of PyMC do, such as the one that records a draw. By the others
-#: LLVM hands over what it has compiled, which would be lost.
+#: Python that native code runs without checking whether it failed. With the first two numba passes
+#: random generators and arrays: an interrupt raised there causes a crash or a `SystemError`.
+#: Kernels run neither, but functions of PyMC do, such as the one that records a draw. In the others
+#: LLVM returns what it has compiled, which would be lost.
 _interrupts = "an interrupt (Ctrl-C) may end Python, or be lost"
 UNCHECKED: frozenset[CodeType] = frozenset(
     function.__code__
@@ -49,21 +49,21 @@ _Cache = private("numba.core.caching:FunctionCache", _cache)
 class _ForgivingCache(_Cache):  # type: ignore[misc, valid-type]
     """Numba's cache of compiled code, for files that are broken and disks that are full.
 
-    Numba does not write through to the disk: after a power cut its files may be empty. It would
-    raise whatever reading them does, until somebody deletes them.
+    Numba does not flush to the disk: after a power cut its files may be empty. It would raise the
+    error of reading them again and again, until somebody deletes them.
     """
 
     def load_overload(self, sig, target_context):
-        """Return what is kept, or None if there is nothing that can be read."""
+        """Return the cached code, or None if it cannot be read."""
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # whatever comes of unpickling something else
+        except Exception:  # unpickling damaged bytes can raise anything
             with contextlib.suppress(OSError):
                 self.flush()
             return None
 
     def save_overload(self, sig, data):
-        """Keep compiled code, where there is room."""
+        """Write compiled code, if there is room."""
         try:
             super().save_overload(sig, data)
         except OSError as error:
@@ -75,23 +75,20 @@ class _ForgivingCache(_Cache):  # type: ignore[misc, valid-type]
 
 
 def keep_on_disk(dispatcher: Any) -> None:
-    """As numba's ``cache=True``; what is kept and cannot be read is compiled again."""
+    """Cache compiled code as numba's ``cache=True`` does, but compile again what cannot be read."""
     if not DISABLE_JIT:
         dispatcher._cache = _ForgivingCache(dispatcher.py_func)
 
 
 def add_locator(locator: type) -> None:
-    """Let numba ask one more class, the last, for a folder in which compiled code is kept."""
+    """Register one more class, the last, that numba asks for a folder for compiled code."""
     _locators.append(locator)
 
 
 def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, types.Type | None]:
-    """Compile for some types of arguments; return the function's address and its return type.
-
-    The function is the one in numba's own calling convention, which returns a status. The C wrapper
-    around it prints an exception, forgets it, and returns zeros: a log density of zero, or arrays
-    at null pointers.
-    """
+    """Compile for some types of arguments; return the function's address and its return type."""
+    # The function has numba's own calling convention, which returns a status. The C wrapper around
+    # it would ignore an exception and return zeros, as a log density or a pointer.
     if DISABLE_JIT:  # tests that enumerate a kernel's random choices run it as Python
         return function, None
     _, _, folded, _ = function.get_call_template(arguments, {})  # compiles, or loads
@@ -101,11 +98,9 @@ def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, t
 
 
 def entry_point(kernel: Any) -> Callable[..., Any]:
-    """Return what numba calls once it has found a compiled kernel for the types of its arguments.
-
-    Finding it takes microseconds per call, and each kernel has a single signature. Arguments of
-    other types would be misread: for those who build them.
-    """
+    """Return what numba calls once it has found a compiled kernel for some types of arguments."""
+    # Numba needs microseconds per call to find it, and each kernel has a single signature.
+    # Arguments of other types would be misread: the caller must build the right ones.
     if DISABLE_JIT:
         return kernel  # type: ignore[no-any-return]
     (signature,) = kernel.signatures
@@ -115,11 +110,10 @@ def entry_point(kernel: Any) -> Callable[..., Any]:
 def native_caller(
     arguments: tuple[types.Type, ...], returned: types.Type | None, as_tuple: bool = False
 ) -> Callable[..., Any]:
-    """Make ``call(address, *args)``, usable in native code, for functions of given types.
+    """Return ``call(address, *args)``, usable in native code, for functions of given types.
 
     The functions of PyTensor's numba linker are of the form ``f(*args)``: in machine code, they
-    take one tuple. An exception that the function raises goes on to whoever calls the kernel, as
-    that of any function of numba's.
+    take one tuple. An exception in the function is raised to the kernel's caller.
     """
     if DISABLE_JIT:
         return lambda function, *args: function(*args)
@@ -144,7 +138,7 @@ def native_caller(
 
 
 def _viewer() -> Callable[..., Any]:
-    """Make ``view(named_tuple)``, usable in native code."""
+    """Return ``view(named_tuple)``, usable in native code."""
     if DISABLE_JIT:
         return lambda record: record
 
@@ -165,12 +159,10 @@ def _viewer() -> Callable[..., Any]:
 
     @intrinsic
     def view(typingctx, record):
-        """Return a non-owning view of the record: its arrays without their reference counts.
-
-        Numba counts references, atomically, to each array wherever it is taken out of a record
-        (not to records themselves, see `numba_compilers`). The caller of a kernel holds the arrays
-        while it runs, so that nothing needs to be counted.
-        """
+        """Return a non-owning view of the record: its arrays without their reference counts."""
+        # Numba counts references, atomically, to each array wherever it is read from a record (not
+        # to records themselves, see `numba_compilers`). The caller of a kernel holds the arrays
+        # while it runs, so that no counts are needed.
         return record(record), codegen
 
     return view  # type: ignore[no-any-return]
@@ -180,18 +172,18 @@ view = _viewer()
 
 
 def _reader() -> Callable[..., Any]:
-    """Make ``generator_at(address)``, usable in native code."""
+    """Return ``generator_at(address)``, usable in native code."""
     if DISABLE_JIT:
         return lambda rng: rng
 
     bits_type = types.NumPyRandomBitGeneratorType("bits")
     # Fields of ``bitgen_t``, the C structure that NumPy publishes in ``numpy/random/bitgen.h``, in
-    # order: all are pointers. By these names numba has them.
+    # order: all are pointers. These are numba's names for them.
     fields = "state", "fnptr_next_uint64", "fnptr_next_uint32", "fnptr_next_double"
 
     def codegen(context, builder, sig, args):
         pointers = builder.inttoptr(args[0], cgutils.intp_t.as_pointer())
-        # What is not set is null: nobody counts references to a generator in native code.
+        # Other fields are null: native code does not count references to a generator.
         bits = cgutils.create_struct_proxy(bits_type)(context, builder)
         for i, field in enumerate(fields):
             setattr(bits, field, builder.load(cgutils.gep_inbounds(builder, pointers, i)))

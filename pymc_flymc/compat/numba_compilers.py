@@ -1,4 +1,4 @@
-"""Private parts of numba: how kernels and their parts become LLVM's code."""
+"""Private parts of numba: the compilation of kernels and their parts to LLVM's code."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ for _name in ("_optimize_final_module", "_finalize_final_module", "_finalize_dyn
 
 
 class _PartLibrary(_Library):  # type: ignore[misc, valid-type]
-    """LLVM's code of a function that is never called by its address: as numba wrote it.
+    """LLVM's code of a function that is never called by its address, as numba wrote it.
 
-    A library holds all that its function calls. Numba optimises each, and makes machine code of it,
-    before it becomes part of its callers', where all is done again.
+    A library holds all that its function calls. Numba would optimise each library, and make machine
+    code of it, before it becomes part of its callers' libraries, where all of that is done again.
     """
 
     @property
@@ -27,10 +27,10 @@ class _PartLibrary(_Library):  # type: ignore[misc, valid-type]
         return self
 
     def set_env(self, name, environment):
-        """Leave out what a function needs to call Python: kernels from disk have none either."""
+        """Skip what a function needs to call Python: kernels from disk do not have it, either."""
 
     def get_pointer_to_function(self, name):
-        """Return that there is no machine code."""
+        """Return None, as there is no machine code."""
         self._ensure_finalized()
         return 0
 
@@ -48,11 +48,11 @@ require(hasattr(_Counts, "_call_incref_decref"), "numba's counts of references",
 
 
 class _CountsOfArrays(_Counts):  # type: ignore[misc, valid-type]
-    """Writes LLVM's code that counts references: to arrays, but not to those within records.
+    """Writes LLVM's code that counts references: to arrays, but not to arrays within records.
 
-    Kernels' callers hold what records consist of, see `view`. Numba would count each array of a
+    Kernels' callers hold the arrays of records, see `view`. Numba would count each array of a
     record wherever the record is named: most of a kernel's instructions, all without effect. So a
-    kernel puts no array into a record that it has allocated itself: nobody would hold it.
+    kernel must not put an array that it has allocated into a record: nobody would hold it.
     """
 
     def _call_incref_decref(self, builder, typ, value, funcname):
@@ -61,14 +61,14 @@ class _CountsOfArrays(_Counts):  # type: ignore[misc, valid-type]
 
 
 def _has_record(kind: types.Type) -> bool:
-    """Whether a type is of a record, or a tuple of them."""
+    """Return whether a type is a record, or a tuple of records."""
     members: Any = kind if isinstance(kind, types.BaseTuple) else ()
     return isinstance(kind, types.BaseNamedTuple) or any(map(_has_record, members))
 
 
 class _Lower(_CountingLower):  # type: ignore[misc, valid-type]
     def lower(self):
-        """Write a function as LLVM's code; wrappers of it count all that they are handed."""
+        """Write a function as LLVM's code; its wrappers count all their arguments."""
         self.context.nrt = _CountsOfArrays(self.context, self.context.enable_nrt)
         super().lower()
         self.context.nrt = _Counts(self.context, self.context.enable_nrt)
@@ -93,13 +93,13 @@ class _PartLowering(_Lowering):
 
 
 class KernelCompiler(Compiler):
-    """Compiles functions whose callers hold all records that they are handed."""
+    """Compiles functions whose callers hold all records among the arguments."""
 
-    #: What takes the place of numba's own pass that writes LLVM's code.
+    #: Replaces numba's own pass that writes LLVM's code.
     lowering: type[NativeLowering] = _Lowering
 
     def define_pipelines(self) -> list[PassManager]:
-        """Return numba's own passes but for one."""
+        """Return numba's own passes with one replaced."""
         (passes,) = super().define_pipelines()
         own = PassManager(passes.pipeline_name)
         for each, description in passes.passes:
@@ -109,9 +109,6 @@ class KernelCompiler(Compiler):
 
 
 class PartCompiler(KernelCompiler):
-    """Compiles functions that only kernels call: these are optimised with all that they call.
-
-    Functions that are compiled so have no wrappers for calls from Python and C.
-    """
+    """Compiles functions that only kernels call: they have no wrappers, and are optimised there."""
 
     lowering = _PartLowering

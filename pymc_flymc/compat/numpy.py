@@ -9,7 +9,7 @@ from pymc_flymc.compat import require
 
 
 def drop_pages(array: np.memmap) -> None:
-    """Let the operating system have the pages of a memory map back, which are those of its file."""
+    """Release the pages of a memory map to the operating system, which can read them again."""
     pages: Any = getattr(array, "_mmap", None)
     require(pages is not None, "np.memmap._mmap", "files that are read stay in memory")
     pages.madvise(mmap.MADV_DONTNEED)

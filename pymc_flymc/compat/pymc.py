@@ -45,8 +45,8 @@ _custom = "weighted rows and data in densities of a user's own are not seen"
 CustomDistRV = private("pymc.distributions.custom:CustomDistRV", _custom)
 CustomSymbolicDistRV = private("pymc.distributions.custom:CustomSymbolicDistRV", _custom)
 
-#: Name of PyMC's rewrite of its checks of parameters, which its own compiled densities go through:
-#: where a scale has underflowed to zero, the density is zero. Other exceptions are raised.
+#: Name of PyMC's rewrite of its checks of parameters, which its own compiled densities use: if a
+#: scale has underflowed to zero, the density is zero. Other exceptions are raised.
 CHECKS = "local_check_parameter_to_ninf_switch"
 _parameters = "parameters without a density end a run"
 #: The same for a mode that has no other rewrites.
@@ -69,25 +69,25 @@ require(
 
 
 def arguments_of_sample() -> Mapping[str, Any] | None:
-    """Return the arguments of the call of ``pm.sample`` that is running, None if none is.
+    """Return the arguments of the call of ``pm.sample`` that is running, or None.
 
-    They are read where it keeps them, in the frame of the call, for PyMC 6.4 tells a step neither
-    the model that is sampled nor what is recorded. All that it asks of a step before the draws is
-    `vars`, `stats_dtypes` and the columns of the progress bar, of the number of chains; a chain's
-    process is given the step alone. The context's model is another one where ``model=`` is given.
+    They are read from the frame of the call, for PyMC 6.4 tells a step neither the model that is
+    sampled nor what is recorded. Before the draws it reads only `vars`, `stats_dtypes` and the
+    columns of the progress bar from a step; a chain's process receives the step alone. With
+    ``model=`` the model of the context is another one.
     """
     return _variables_of(sample)
 
 
 def _variables_of(function: Any) -> Mapping[str, Any] | None:
-    """Return the variables of the innermost call of a function that is running, None if none is."""
+    """Return the variables of the innermost running call of a function, or None without a call."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code is not function.__code__:
         frame = frame.f_back
     return None if frame is None else frame.f_locals
 
 
-#: A variable of `pm.sample` that it sets when its chains begin.
+#: A variable of `pm.sample` that is set when its chains begin.
 _WHEN = "t_start"
 require(
     _WHEN in sample.__code__.co_varnames,
@@ -97,11 +97,11 @@ require(
 
 
 def chains_are_running() -> bool:
-    """Return whether a call of ``pm.sample`` is beyond its own set-up, in this process."""
+    """Return whether a call of ``pm.sample`` in this process has finished its set-up."""
     return _WHEN in (arguments_of_sample() or {})
 
 
-#: How the names of the processes begin that chains run in.
+#: Prefix of the names of the processes in which chains run.
 CHAIN_PROCESS = "worker_chain"
 _killed = "that one of them was killed is not said"
 require(
@@ -113,11 +113,9 @@ require("_popen" in BaseProcess.start.__code__.co_names, "multiprocessing's _pop
 
 
 def known_exit_code(process: BaseProcess) -> int | None:
-    """Return the exit code of a chain's process, or None until PyMC has asked for it.
-
-    A system tells it once. Of two threads that ask at a time, by `join` or `exitcode`, one is told
-    that there is no such process, and takes it to be alive.
-    """
+    """Return the exit code of a chain's process, or None until PyMC has asked for it."""
+    # The system reports it once. If two threads ask at the same time, by `join` or `exitcode`, one
+    # is told that the process does not exist, and takes it for alive.
     return process._popen.returncode  # type: ignore[attr-defined,no-any-return]
 
 
@@ -131,20 +129,10 @@ require(
 
 
 def checked_draws(message: str) -> Any:
-    """Return the draws of all chains of which PyMC is saying that they have not converged.
+    """Return the draws of all chains while PyMC logs that they have not converged.
 
-    PyMC 6.4 has no call to a step once all chains have ended. It checks their draws in a frame that
-    also logs what is wrong with them.
-
-    Parameters
-    ----------
-    message : str
-        What is being logged.
-
-    Returns
-    -------
-    DataTree or None
-        None if this is something else, or not the last of what is logged on the chains.
+    PyMC 6.4 does not call a step once all chains have ended. It checks their draws in a frame that
+    also logs `message`. None if this is another message, or not the last one.
     """
     known = _variables_of(_sample_return) or {}
     warns = known.get("warns", ())
@@ -153,13 +141,13 @@ def checked_draws(message: str) -> Any:
 
 
 def printed_name(op: Any) -> str | None:
-    """Return the name under which an operation prints its distribution, None if it has none."""
+    """Return the name under which an operation prints its distribution, or None."""
     names = getattr(op, "_print_name", None)
     return names[0] if names else None
 
 
 class SavedState:
-    """What PyMC saves of a step, and gives back to it, by the property `sampling_state`."""
+    """What PyMC saves of a step, and restores, by the property `sampling_state`."""
 
     #: Its fields are the names of the attributes that are saved.
     saved_state: ClassVar[type[StepMethodState]]
@@ -179,11 +167,10 @@ require(
 class ProgressColumns:
     """Statistics of a step's draws in PyMC's progress bar."""
 
-    #: Titles of columns by names of statistics.
-    progress_columns: ClassVar[dict[str, str]] = {}
+    progress_columns: ClassVar[dict[str, str]] = {}  #: Titles of columns by names of statistics.
 
     def begin_run(self) -> None:
-        """Do what is to be done once as a run begins, in the process that records the draws."""
+        """Do what is needed once when a run begins, in the process that records the draws."""
 
     def _progressbar_config(
         self, n_chains: int = 1

@@ -33,13 +33,7 @@ scalar_op_cache_key = private("pytensor.link.numba.dispatch.scalar:scalar_op_cac
 
 
 def rewrites(*names: str) -> tuple[str, ...]:
-    """Return names of rewrites that there are: PyTensor does not say that it knows none of a name.
-
-    Raises
-    ------
-    ImportError
-        If one of these names is not there.
-    """
+    """Return names of rewrites; raise an ImportError for unknown ones, which PyTensor ignores."""
     for name in names:
         require(
             name in _known(),
@@ -66,32 +60,23 @@ def _known() -> frozenset[str]:
 
 
 def cache_key(function: Any) -> str | None:
-    """Return the key under which PyTensor keeps a compiled function on disk, None if it does not.
-
-    It does not if numba is switched off.
-    """
+    """Return the key under which PyTensor keeps a compiled function, or None if numba is off."""
     source = getattr(function, "py_func", None)
     return None if source is None else _KEYS.get(source)
 
 
 def keep_as(source: FunctionType, key: str) -> None:
-    """Have PyTensor keep on disk what numba compiles from a function, under a key."""
+    """Make PyTensor keep on disk what numba compiles from a function, under a key."""
     _KEYS[source] = key
 
 
 def unwrapped(function: Any, environment: str) -> Any:
-    """Return the machine code of a compiled graph without its wrapper, kept on disk like it.
+    """Return the machine code of a compiled graph without its wrapper, kept on disk like the graph.
 
-    The wrapper does nothing but call it, for the sake of PyTensor's cache, and is compiled with
-    it: LLVM would optimise the whole graph twice. The machine code may be called by several threads
-    at a time: it does not hold Python's lock, and keeps no arguments as functions of PyTensor do.
-
-    Parameters
-    ----------
-    function : Function
-        Compiled by ``pytensor.function(..., mode="NUMBA")``.
-    environment : str
-        What compiled code depends on beside the graph.
+    The wrapper only calls it, for PyTensor's cache, and is compiled with it: LLVM would optimise
+    the whole graph twice. Several threads may call the machine code at the same time: it does not
+    hold Python's lock, and keeps no arguments as functions of PyTensor do. `environment` is what
+    compiled code depends on in addition to the graph.
     """
     jitted: Any = function.vm.jit_fn
     key = cache_key(jitted)
@@ -104,10 +89,10 @@ def unwrapped(function: Any, environment: str) -> Any:
         "models take twice as long to compile",
     )
     graph = outer.__globals__["jitable_func"].py_func
-    # Numba's file has the name of the source's, which PyTensor makes up again in each process.
+    # Numba's file has the name of the source file, which PyTensor invents again in each process.
     code = graph.__code__.replace(co_filename=outer.__code__.co_filename)
     same = FunctionType(code, graph.__globals__, graph.__name__)
     keep_as(same, sha256(f"{key}_inline_{environment}".encode()).hexdigest())
-    # In a loop over rows what depends on no row is then computed once: LLVM leaves graphs of more
-    # than some twenty operations as calls, and evaluates their exponentials again and again.
+    # A loop over rows then computes once what depends on no row: LLVM leaves graphs of more than
+    # about twenty operations as calls, and evaluates their exponentials again and again.
     return numba_njit(same, final_function=True, cache=True, nogil=True, forceinline=True)

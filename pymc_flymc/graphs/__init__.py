@@ -1,1 +1,1 @@
-"""PyTensor graphs: tools to take them apart, and what compiles them into machine code."""
+"""PyTensor graphs: tools to take them apart, and their compilation into machine code."""

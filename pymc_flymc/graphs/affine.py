@@ -18,10 +18,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import plain_function
 
-#: Jacobians of more elements for as many outputs as inputs are left to graphs.
+#: Jacobians with more elements, of at most as many outputs as inputs, are left to graphs.
 LARGE = 1 << 22
 
-#: Ops that put the elements of their first input elsewhere.
+#: Ops that move the elements of their first input.
 _MOVES = (
     Alloc,
     AdvancedSubtensor,
@@ -34,26 +34,13 @@ _MOVES = (
     TensorFromScalar,
 )
 _SUMS = ps.Add, ps.Sub, ps.Neg, ps.Identity
-#: What a variable is in theta.
+#: How a variable depends on theta.
 FIXED, AFFINE, EXPONENTIAL, OTHER = range(4)
 
 
 def constant_jacobian(of: TensorVariable, wrt: TensorVariable) -> np.ndarray | None:
-    """Return the Jacobian of a vector that is affine in another, or None if it may not be.
-
-    Logarithms of exponentials and of their products, as of a scale that a model samples by its
-    logarithm, are affine.
-
-    Parameters
-    ----------
-    of : TensorVariable, shape (P,)
-    wrt : TensorVariable, shape (D,)
-        Of a known length; the graph's only input.
-
-    Returns
-    -------
-    ndarray, shape (P, D), float64, or None
-    """
+    """Return the Jacobian (P, D) of a vector that is affine in another, or else None."""
+    # Logarithms of exponentials and their products, as of a scale sampled by its log, are affine.
     kinds: dict[Variable, int] = {wrt: AFFINE}
     for node in toposort([of], blockers=[wrt]):
         kind = _kind(node, [kinds.get(v, FIXED) for v in node.inputs])
@@ -68,7 +55,7 @@ def constant_jacobian(of: TensorVariable, wrt: TensorVariable) -> np.ndarray | N
 
 
 def _kind(node: Apply, inputs: list[int]) -> int:
-    """Return what a node's outputs are if its inputs are of the given kinds."""
+    """Return how a node's outputs depend on theta if its inputs are of the given kinds."""
     op: Any = node.op.core_op if isinstance(node.op, Blockwise) else node.op
     function = op.scalar_op if isinstance(op, Elemwise) else None
     moving = [kind for kind in inputs if kind != FIXED]

@@ -20,9 +20,9 @@ from pymc_flymc.kernels.native import LOG_FACTOR, LOG_FACTOR_GRADIENT, NativeFun
 from pymc_flymc.kernels.native_graphs import DENSITY, GRADIENT, N_SHARED, VJP, NativeGraph
 
 #: Rewrites of PyTensor that graphs of rows do without. The first two turn products of exponentials
-#: into exponentials of sums: in a gradient each of K classes meets each other. The others flatten
-#: sums and products: as written, a recursion over classes has a few terms for each of them, and
-#: sums are made in the order in which they lose no digits.
+#: into exponentials of sums: in a gradient these are products of any two of K classes. The others
+#: flatten sums and products: as written, a recursion over classes has a few terms for each of them,
+#: and the order of the sums loses no digits.
 FLATTENING = rewrites(
     "local_mul_exp_to_exp_add",
     "local_div_exp_to_mul_exp",
@@ -30,37 +30,25 @@ FLATTENING = rewrites(
     "local_mul_canonizer",
     "local_greedy_distributor",
 )
-#: Nothing of rows is written over another: of numbers there is no need, and that no operation reads
-#: what is gone takes a third of the time in which a graph is rewritten.
+#: Graphs of rows do not overwrite results: scalars gain nothing by it, and the check that no
+#: operation reads what was overwritten takes a third of the time to rewrite a graph.
 IN_PLACE = rewrites("inplace")
-#: Of rows operations are not put together: what is made of them is a function of its own, which is
-#: not inlined where it comes from disk, see `unwrapped`.
+#: Operations on rows are not fused: a fused operation is a function of its own, which is not
+#: inlined if it comes from disk, see `unwrapped`.
 OF_ROWS = FLATTENING + IN_PLACE + rewrites("fusion")
 
 
 class DensityGraphs(NamedTuple):
-    """What a model says without its rows.
+    """A model's density without its rows."""
 
-    Attributes
-    ----------
-    theta, statistics : TensorVariable
-        Inputs: float64 vectors.
-    prior, bounds : TensorVariable
-        Scalars: log densities of the model without its rows, and of their bounds.
-    w : TensorVariable
-        Vector of coefficients w(theta), shape (P,).
-    shared : TensorVariable
-        Vector of what the rows' bounds have in common, of a known shape (S,).
-    slope : TensorVariable or None
-        Gradient of `bounds` in w, shape (P,), if that in theta is left to the kernels.
-    """
-
-    theta: TensorVariable
+    theta: TensorVariable  #: An input, a float64 vector, as `statistics` is.
     statistics: TensorVariable
+    #: Log density of the model without its rows; `bounds` is the one of the rows' bounds.
     prior: TensorVariable
     bounds: TensorVariable
-    w: TensorVariable
-    shared: TensorVariable
+    w: TensorVariable  #: Coefficients w(theta), shape (P,).
+    shared: TensorVariable  #: Numbers that the rows' bounds share, of a known shape (S,).
+    #: Gradient of `bounds` in w, shape (P,), if the one in theta is left to the kernels.
     slope: TensorVariable | None
 
 
@@ -79,7 +67,7 @@ def _compile(inputs: list[Any], outputs: list[Any], without: tuple[str, ...] = (
 
 
 def _memoised_for_density[T](compile: Callable[[DensityGraphs], T]) -> Callable[[DensityGraphs], T]:
-    """Let a function of the graphs of a density run once for equal ones."""
+    """Return a function of the graphs of a density that runs once for equal ones."""
 
     @wraps(compile)
     def compiled(graphs: DensityGraphs) -> T:
@@ -90,7 +78,7 @@ def _memoised_for_density[T](compile: Callable[[DensityGraphs], T]) -> Callable[
 
 
 def _memoised_for_factor(compile: Callable[..., NativeFunction]) -> Callable[..., NativeFunction]:
-    """Let a function of a row's factor run once for equal ones."""
+    """Return a function of a row's factor that runs once for equal ones."""
 
     @wraps(compile)
     def compiled(factor: RowFactor) -> NativeFunction:
@@ -133,11 +121,11 @@ def compile_vjp(graphs: DensityGraphs) -> NativeGraph:
     """Compile the vector-Jacobian product of coefficients: a native graph like `VJP`."""
     theta, statistics, w, shared = graphs.theta, graphs.statistics, graphs.w, graphs.shared
     slope = pt.vector("slope", dtype="float64")
-    # A vector times the Jacobian of w(theta), which is never built.
+    # This is a vector times the Jacobian of w(theta), which is never built.
     through: Any = pt.sum(slope[: w.shape[0]] * w)
     if shared.type.shape != (0,):
         through = through + pt.sum(slope[w.shape[0] :] * shared)
-    # Of effects whose distributions are known, given rows, moments depend on no parameter.
+    # Moments of effects whose distributions are known, given rows, depend on no parameter.
     gradient: Any = pytensor.grad(through, theta, disconnected_inputs="ignore")
     return NativeGraph(_compile([theta, statistics, slope], [gradient]), VJP)
 
@@ -153,14 +141,9 @@ def _double(variable: TensorVariable) -> TensorVariable:
 class RowFactor:
     """The log factor of one row as a graph of scalars.
 
-    Without arrays inside the loop over rows, a row costs what its transcendental functions cost.
-
-    Parameters
-    ----------
-    log_factor : callable
-        From the graphs of the arguments of some rows, each of shape (n,), of the rows' constants
-        (n, R) and of the S numbers that their bounds have in common, to that of log factors (n,).
-    n_predictors, n_nuisances, n_constants, n_shared : int
+    Without arrays inside the loop over rows, a row costs as much as its transcendental functions.
+    `log_factor` takes graphs of the arguments of some rows, each (n,), of their constants (n, R)
+    and of the S numbers that their bounds share, and returns the graph of the log factors (n,).
     """
 
     def __init__(
@@ -176,12 +159,12 @@ class RowFactor:
         constants = [ps.float64(f"constant_{i}") for i in range(n_constants)]
         shared = [ps.float64(f"shared_{i}") for i in range(n_shared)]
         each = [_vector([argument]) for argument in arguments]
-        # A row of one element, shape (1,). What is shared comes apart: the gradient in an element
+        # A row of one element, shape (1,). Shared numbers are separate: the gradient in an element
         # of a vector would be a vector for each row.
         apart = [pt.tensor_from_scalar(number) for number in shared]
         value = log_factor(each, _vector(constants)[None, :], apart)
         self.value = value.astype("float64")
-        # In the order of the native function: nuisance parameters come with what is shared.
+        # This is the order of the native function: nuisance parameters come before shared numbers.
         self.common = [*arguments[n_predictors:], *shared]
         self.predictors = arguments[:n_predictors]
         self.inputs = [*self.predictors, *constants, *self.common]
@@ -198,7 +181,7 @@ def compile_log_factor(factor: RowFactor) -> NativeFunction:
 def compile_log_factor_gradient(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor and its derivatives: a function like `LOG_FACTOR_GRADIENT`."""
     wrt = [*factor.predictors, *factor.common]
-    # From its one element, the gradient would be an array for each row.
+    # The gradient of its one element would be an array for each row.
     known: Any = {factor.value: pt.ones((1,))}
     slopes: Any = pytensor.grad(None, wrt, known_grads=known, disconnected_inputs="ignore")
     outputs = [pt.scalar_from_tensor(factor.value[0]), *slopes]
@@ -206,7 +189,7 @@ def compile_log_factor_gradient(factor: RowFactor) -> NativeFunction:
     return _for_rows(_log_factor_gradients, graph, factor, LOG_FACTOR_GRADIENT)
 
 
-# What follows stands for what `_for_rows` puts in its place.
+# `_for_rows` replaces what follows.
 _graph: Any = None
 _n_predictors = _n_constants = _n_common = 0
 
@@ -231,11 +214,9 @@ def _log_factor_gradients(eta, constants, shared, out, slopes, slope):  # type: 
 
 
 def _for_rows(loop: Any, graph: Any, factor: RowFactor, signature: Any) -> NativeFunction:
-    """Compile a loop over rows around the graph of one, kept on disk as PyTensor keeps the graph.
-
-    Numba keeps functions by their code and their closures, and what these hold differs between
-    processes: graph and sizes are globals of a copy, and part of the key.
-    """
+    """Return a compiled loop over rows around the graph of one, kept on disk like the graph."""
+    # Numba identifies functions by their code and their closures, whose content differs between
+    # processes: graph and sizes are globals of a copy, and part of the key.
     names = dict(zip(("_n_predictors", "_n_constants", "_n_common"), factor.sizes, strict=True))
     own = FunctionType(loop.__code__, {**globals(), **names, "_graph": graph}, loop.__name__)
     key = cache_key(graph)

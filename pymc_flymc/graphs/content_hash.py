@@ -1,4 +1,4 @@
-"""The arrays that the leaves of graphs hold, hashes of their content, and states of their files."""
+"""Hashes of the arrays in graphs, and states of the files of memory-mapped ones."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,13 @@ from scipy.sparse import issparse
 from pymc_flymc.kernels.native import lazy_kernel
 from pymc_flymc.kernels.records import read_only
 
-#: Arrays of up to so many bytes are hashed as they are, larger ones by sums over blocks.
+#: Arrays of up to this many bytes are hashed as they are, larger ones by sums over blocks.
 HASHED = 1 << 24
 #: Bytes of a block.
 BLOCK = 1 << 13
-#: Bytes of an array with gaps that are copied at a time.
+#: Number of bytes of an array with gaps that are copied at a time.
 CHUNK = 1 << 26
-#: Rows of a memory-mapped array that are looked at.
+#: Number of rows of a memory-mapped array that are hashed.
 SAMPLE = 1000
 
 
@@ -35,7 +35,7 @@ def leaves_of(graphs: Sequence[Variable]) -> Iterator[Variable]:
 
 
 def arrays_of(leaf: Variable) -> Iterator[np.ndarray]:
-    """Yield the arrays that a constant or a shared variable consists of, not copies of them."""
+    """Yield the arrays that a constant or a shared variable consists of, without copies."""
     data: Any = None
     if isinstance(leaf, Constant):
         data = leaf.data
@@ -48,12 +48,10 @@ def arrays_of(leaf: Variable) -> Iterator[np.ndarray]:
 
 
 def content_hash(array: np.ndarray, sampled: bool = True) -> bytes:
-    """Hash of an array's shape, type and content.
-
-    Content of more than 16 MB is summed up in blocks first, at the speed of memory, see
-    `_block_sums`: a change of one value is always seen, any other change but for a probability of
-    about 2^-32. Of a memory map of a file a sample of rows is hashed, if `sampled`.
-    """
+    """Return a hash of an array's shape, type and content, of a memory map maybe only `sampled`."""
+    # Content of more than 16 MB is summed up in blocks first, at the speed of memory, see
+    # _block_sums: a change of one value is always detected, any other except with a probability of
+    # about 2^-32.
     found = blake2b(repr((array.shape, array.dtype.str)).encode(), digest_size=16)
     if sampled and isinstance(owner_of(array), np.memmap):
         step = max(1, len(array) // SAMPLE) if array.ndim else 1
@@ -61,12 +59,12 @@ def content_hash(array: np.ndarray, sampled: bool = True) -> bytes:
     elif array.nbytes <= HASHED:
         found.update(np.ascontiguousarray(array))
     else:
-        # In the order of memory, so that only an array with gaps is copied, a piece at a time.
+        # In the order of memory, only an array with gaps is copied, a piece at a time.
         by_columns = array.flags.f_contiguous and not array.flags.c_contiguous
         found.update(b"by columns" if by_columns else b"by rows")
         for octets in _pieces(array.T if by_columns else array):
             whole = len(octets) // BLOCK * BLOCK
-            # (A part of an array need not begin where a word does.)
+            # (A part of an array need not begin at a word.)
             words = np.require(octets[:whole].view(np.uint64), requirements=["ALIGNED"])
             sums = np.empty((whole // BLOCK, 2), np.uint64)
             _block_sums(read_only(words), KEYS, sums)
@@ -76,7 +74,7 @@ def content_hash(array: np.ndarray, sampled: bool = True) -> bytes:
 
 
 def _pieces(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield an array's bytes in consecutive pieces, in the order of rows, of whole blocks."""
+    """Yield an array's bytes in consecutive pieces of whole blocks, in the order of rows."""
     step = len(array)
     if not array.flags.c_contiguous:
         row = array.nbytes // len(array)
@@ -97,12 +95,12 @@ _given = types.Array(types.uint64, 1, "C", readonly=True)
 def _block_sums(words, keys, sums):  # type: ignore[no-untyped-def]
     """Write two sums modulo 2^64 for each block of words.
 
-    The first is that of the words. It sees each change of a single word, and no change of places.
-    The second is that of products of the halves of words, after a word's key has been added. Two
-    different blocks have the same one with a probability of about 2^-32 over the keys, as in the
-    hash function NH (Black, Halevi, Krawczyk, Krovetz and Rogaway 1999, UMAC). A sum of words times
-    random weights would not do: it is blind to two numbers of opposite sign that change places,
-    whose difference is 2^63 modulo 2^64, if weights are odd, and to a single sign if one is even.
+    The first sum, of the words, detects each change of a single word, and no exchange of words. The
+    second is the sum of products of the halves of words, after a word's key has been added. It is
+    equal for two different blocks with a probability of about 2^-32 over the keys, as in the hash
+    function NH (Black, Halevi, Krawczyk, Krovetz and Rogaway 1999, UMAC). A sum of words times
+    random weights would not do: with odd weights it misses an exchange of two numbers of opposite
+    sign, whose difference is 2^63 modulo 2^64, and with an even weight a change of a single sign.
     """
     half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
     for b in range(sums.shape[0]):
@@ -138,11 +136,9 @@ def state_of_file(path: str) -> tuple[int, int]:
 
 
 def state_of_map(path: str) -> tuple[int, int]:
-    """Return the state of a file, maps of which may be written to, as `state_of_file`.
-
-    The system notes the time when a page is first written to, and no more until the page is on
-    disk: it is put there, so that the next change is noticed.
-    """
+    """Return the size and time of change of a file to which maps may write."""
+    # The system records the time when a page is first written to, and not again until the page is
+    # on disk. So pages are flushed, and the next change is recorded.
     if os.name == "posix":
         with suppress(OSError), open(path, "rb") as file:
             os.fsync(file.fileno())

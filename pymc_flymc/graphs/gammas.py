@@ -1,8 +1,7 @@
-"""Logarithms of gamma functions and of rising factorials with their derivatives, native code too.
+"""Log gamma functions and log rising factorials with their derivatives, also as native code.
 
-Numba knows no polygamma functions: it would call Python for each element, and what does so is
-compiled in each process. In elementary functions, as graphs, second derivatives would take a minute
-to compile.
+Numba has no polygamma functions: it would call Python for each element, and such code is compiled
+in each process. As elementary graphs, second derivatives would take a minute to compile.
 """
 
 import functools
@@ -20,15 +19,15 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.compat.pytensor import register_scalar_funcify, scalar_op_cache_key
 from pymc_flymc.kernels.caching import version_of
 
-#: So many factors of a rising factorial are taken one by one.
+#: This many factors of a rising factorial are computed one by one.
 FIRST = 12
-#: Where log(x / k) is larger, a rising factorial of k factors is taken to first order in k / x,
+#: If log(x / k) is larger, a rising factorial of k factors is computed to first order in k / x,
 #: which is below 1e-8 then.
 FIRST_ORDER = 18.5
-#: The recurrence of log gamma leads up to here.
+#: The recurrence of log gamma ends here.
 STIRLING_FROM = 14.0
 #: Stirling's series: log Gamma(b) = (b - 1/2) log b - b + const + sum_i SERIES[0][i] / b^(2i + 1);
-#: then its derivatives, but for the sign (DLMF 5.11.1, 5.15.8). At `FIRST` the first term left out
+#: then its derivatives, up to sign (DLMF 5.11.1, 5.15.8). At `FIRST` the first term left out
 #: is 1e-15 of them, at `STIRLING_FROM` 1e-16.
 SERIES = (
     (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360),
@@ -40,11 +39,10 @@ HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
 
 
 class _Derivative(ScalarOp):
-    """Derivative of some order of a function in its first argument; others have none."""
+    """Derivative of some order of a function in its first argument; it has no others."""
 
-    #: The highest order.
-    last: int
-    #: From an order and what compiles functions to the function.
+    last: int  #: The highest order.
+    #: From an order and a compiler of functions to the function.
     evaluator: Callable[[int, Callable[..., Any]], Callable[..., float]]
 
     def __init__(self, order: int) -> None:
@@ -64,11 +62,11 @@ class _Derivative(ScalarOp):
             return float(type(self).evaluator(self.order, _in_python)(*map(np.float64, arguments)))
 
     def c_code(self, *_: Any) -> str:
-        """Say that there is none: without numba, `impl` is called."""
+        """Raise an error, as there is no C code: without numba, `impl` is called."""
         raise NotImplementedError
 
     def pullback(self, inputs: Any, outputs: Any, output_gradients: Any) -> list[Any]:
-        """Graphs of gradients."""
+        """Return the graphs of the gradients."""
         if self.order == self.last:
             first = grad_not_implemented(self, 0, inputs[0])
         else:
@@ -79,7 +77,7 @@ class _Derivative(ScalarOp):
 
 @functools.cache
 def _log_gamma(order: int, compiled: Callable[..., Any]) -> Callable[[float], float]:
-    """Return the function of x, for Python, or as `compiled` makes it."""
+    """Return a derivative of log Gamma(x), for Python, or as `compiled` makes it."""
     series = _series(compiled)
 
     @compiled
@@ -92,7 +90,7 @@ def _log_gamma(order: int, compiled: Callable[..., Any]) -> Callable[[float], fl
                 product *= x
             elif order == 1:
                 total -= 1.0 / x
-            else:  # a quotient would raise an error where the power is zero
+            else:  # in Python a quotient would raise an error for a power that is zero
                 total += x**-2.0 if order == 2 else -2.0 * x**-3.0
             x += 1.0
         t = 1.0 / x
@@ -109,7 +107,7 @@ def _log_gamma(order: int, compiled: Callable[..., Any]) -> Callable[[float], fl
 
 @functools.cache
 def _log_rising(order: int, compiled: Callable[..., Any]) -> Callable[[float, float], float]:
-    """Return the function of a and k, for Python, or as `compiled` makes it."""
+    """Return a derivative of the log rising factorial, for Python, or as `compiled` makes it."""
     series = _series(compiled)
 
     @compiled
@@ -132,7 +130,7 @@ def _log_rising(order: int, compiled: Callable[..., Any]) -> Callable[[float, fl
             total = a + np.log(product)
         if k <= n:
             return total
-        # What is left is log Gamma(end) - log Gamma(start): as differences that lose no digits.
+        # What is left is log Gamma(end) - log Gamma(start), as differences that lose no digits.
         more, start, end = k - n, x + n, x + k
         u, v = 1.0 / start, 1.0 / end
         log_ratio = np.log1p(more * u)
@@ -175,7 +173,7 @@ series_in_python = _series(_in_python)
 
 
 def _native(function: Callable[..., Any]) -> Callable[..., Any]:
-    # What cancels must not be reassociated.
+    # Terms that cancel must not be reassociated.
     return numba_njit(function, fastmath=False)
 
 
@@ -192,12 +190,12 @@ class LogRisingOfExp(_Derivative):
 
 
 def log_gamma(x: TensorVariable) -> Any:
-    """Graph of ``log Gamma(x)``, x > 0."""
+    """Return the graph of ``log Gamma(x)``, x > 0."""
     return Elemwise(LogGamma(0))(x)
 
 
 def log_rising_of_exp(a: TensorVariable, k: TensorVariable) -> Any:
-    """Graph of ``log(x (x + 1) ... (x + k - 1))`` for ``x = e^a``, and whole k from zero on."""
+    """Return the graph of ``log(x (x + 1) ... (x + k - 1))`` for ``x = e^a`` and whole k >= 0."""
     return Elemwise(LogRisingOfExp(0))(a, k)
 
 

@@ -1,7 +1,7 @@
-"""Arithmetic of whole numbers in graphs, which must stay within their types.
+"""Arithmetic of integers in graphs, whose results must stay within their types.
 
-Beyond them PyTensor has no one value: ``x * g * b``, for x and g of uint8, is computed modulo 256
-as it stands, and without once rewrites have put the product into another order.
+Beyond its type a result depends on PyTensor's rewrites: ``x * g * b``, for x and g of uint8, is
+computed modulo 256 as written, but not if a rewrite has changed the order of the product.
 """
 
 from functools import reduce
@@ -16,7 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import ConstantParts, plain_function
 
-#: Scalar operations whose result may be outside of their arguments' types.
+#: Scalar operations whose result may be outside the type of their arguments.
 _ARITHMETIC: dict[type, Any] = {
     ps.Add: np.add,
     ps.Sub: np.subtract,
@@ -26,25 +26,12 @@ _ARITHMETIC: dict[type, Any] = {
     ps.Sqr: np.square,
     ps.Abs: np.abs,
 }
-#: Of float64, in which sums and products are compared.
+#: Rounding error of float64, in which sums and products are compared.
 _ROUNDING = 1e-12
 
 
 def check_integers(variable: TensorVariable, what: str) -> None:
-    """Refuse a graph in which data that are whole numbers leave the range of their type.
-
-    Parameters
-    ----------
-    variable : TensorVariable
-        A graph from ``freeze``.
-    what : str
-        What it is, for messages.
-
-    Raises
-    ------
-    ValueError
-        It names the operation, the type and the first such numbers.
-    """
+    """Refuse a graph from `freeze` in which integer data exceed the range of their type."""
     is_constant = ConstantParts([variable])
     for node in toposort([variable]):
         if is_constant(node.outputs[0]) and _is_arithmetic(node):
@@ -70,7 +57,7 @@ def _check(node: Apply, what: str) -> None:
     bad = np.abs(found.astype(np.float64) - expected) > _ROUNDING * np.abs(expected)
     dtype = found.dtype
     if isinstance(op.scalar_op, ps.Pow) and arguments[0].dtype.kind in "iu":
-        # Rewritten, it may be a product in the type of its base.
+        # PyTensor may rewrite it as a product in the type of its base.
         dtype = min(dtype, arguments[0].dtype, key=lambda each: each.itemsize)
         limits = np.iinfo(arguments[0].dtype)
         bad |= (expected < limits.min) | (expected > limits.max)

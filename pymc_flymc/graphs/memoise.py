@@ -1,4 +1,4 @@
-"""Memoised results of graphs: what is compiled is compiled once in a process, for any model."""
+"""Memoised results of graphs: each graph is compiled once in a process, for any model."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
@@ -11,7 +11,7 @@ from pymc_flymc.compat.pytensor import FrozenFunctionGraph
 from pymc_flymc.graphs.content_hash import arrays_of, content_hash
 from pymc_flymc.reporting import COMPILING, doing
 
-#: As many results are kept, those of some ten models; the least recently used goes first.
+#: Number of results that are kept, enough for about ten models; the least recently used goes first.
 KEPT = 100
 #: A graph whose constants have more bytes is not kept: they would outlive the model.
 LARGE = 1 << 20
@@ -26,27 +26,17 @@ def memoised[T](
     outputs: Sequence[Variable],
     also: Hashable = None,
 ) -> T:
-    """Return ``make(*arguments)``, or what it returned for an equal graph before.
-
-    Row factors and derivatives of rows depend on the family and the bound only, and the density of
-    a model not on the values of its rows: a further step on other data compiles nothing.
-
-    Parameters
-    ----------
-    make : callable
-        Its result must depend on the graph, and `also`, alone.
-    inputs, outputs : sequence of Variable
-        The graph. What its constants hold counts, names do not.
-    also : hashable
-        What else the result depends on.
-    """
+    """Return ``make(*arguments)``, or what it returned for an equal graph, and `also`, before."""
+    # Row factors and derivatives of rows depend on the family and the bound only, and the density
+    # of a model does not depend on the values of its rows: a further step on other data compiles
+    # nothing.
     constants = [v for v in graph_inputs(list(outputs)) if isinstance(v, Constant)]
     arrays = [array for v in constants for array in arrays_of(v)]
     if sum(array.nbytes for array in arrays) > LARGE:
         with doing(COMPILING):
             return make(*arguments)
     # PyTensor caches a constant's signature, but its array may be the user's, and changed since:
-    # hash the values as they are now.
+    # the hash is of the values as they are now.
     content = tuple(map(content_hash, arrays))
     key = make, FrozenFunctionGraph.from_io(inputs, outputs), content, also
     if key not in _kept:

@@ -1,7 +1,6 @@
-"""A quadratic as one op: its gradient is computed with it, and PyTensor's products stay away.
+"""A quadratic as one op, which computes its gradient, too, and avoids PyTensor's products.
 
-Numba compiles those for a quarter of a minute where its cache is empty, and for seconds in the
-density of each model.
+Numba compiles these for 15 seconds with an empty cache, and for seconds in each model's density.
 """
 
 from collections.abc import Sequence
@@ -21,13 +20,7 @@ from pymc_flymc.kernels.quadratic import quadratic, quadratic_kernel
 
 
 class Quadratic(Op):
-    """From u and packed statistics to linear . u, u' A u and A u; A is symmetric.
-
-    Parameters
-    ----------
-    has_header : bool
-        As of `kernels.quadratic.quadratic`.
-    """
+    """From u and packed statistics to linear . u, u' A u and A u; A is symmetric."""
 
     __props__ = ("has_header",)
     gufunc_signature = "(p),(s)->(),(),(p)"
@@ -54,13 +47,13 @@ class Quadratic(Op):
         return [(), (), shapes[0]]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Say that no output has a derivative in the statistics."""
+        """Return that no output has a derivative in the statistics."""
         return [[True] * 3, [False] * 3]
 
     def pullback(
         self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]
     ) -> list[Variable]:
-        """Graphs of the gradient in u: A u is there already."""
+        """Return the graph of the gradient in u: A u is an output already."""
         (u, statistics), (along, form, product) = inputs, cotangents
         parts: list[Any] = []
         if not isinstance(along.type, DisconnectedType):

@@ -23,13 +23,7 @@ from pymc_flymc.kernels.rows import SUMS
 
 
 class RadiusPowers(Op):
-    """From u and packed numbers to the powers of each part's radius, which rows share.
-
-    Parameters
-    ----------
-    n_sparse : int
-        Number of sparse columns, Q: the rows share 2 + 2 Q numbers.
-    """
+    """From u and packed numbers to the 2 + 2 Q powers of each part's radius, which rows share."""
 
     __props__ = ("n_sparse",)
 
@@ -53,19 +47,19 @@ class RadiusPowers(Op):
         return [(self.n_shared,)]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Say that there is no derivative in the packed numbers."""
+        """Return that there is no derivative in the packed numbers."""
         return [[True], [False]]
 
     def pullback(
         self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]
     ) -> list[Variable]:
-        """Graphs of the gradient in u."""
+        """Return the graph of the gradient in u."""
         slope: Any = RadiusPowersGradient()(*inputs, *cotangents)
         return [slope, DisconnectedType()()]
 
 
 class RadiusPowersGradient(Op):
-    """Gradient of `RadiusPowers`, from u, packed numbers, and the slope in what is shared."""
+    """Gradient of `RadiusPowers`, from u, packed numbers, and the slope in the shared numbers."""
 
     __props__ = ()
 

@@ -1,4 +1,4 @@
-"""Rewrites of graphs, and copies of them: PyTensor's ``rewrite_graph`` changes what it is given."""
+"""Rewrites of copies of graphs: PyTensor's ``rewrite_graph`` changes its argument."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -35,13 +35,13 @@ def _split(graph: FunctionGraph, node: Apply) -> list[Variable] | None:
     return [_of_halves(pt.add if isinstance(scalar, Add) else pt.mul, list(node.inputs))]
 
 
-#: Rewrites a sum or product of many terms as one of two shorter ones, and so on. A model may have
-#: any number of terms, and PyTensor's own rewrites put the terms of nested sums side by side.
+#: Rewrites a sum or product of many terms as one of two shorter ones, recursively. A model may have
+#: any number of terms, and PyTensor's own rewrites flatten nested sums.
 SPLIT = in2out(_split)
 
 
-#: One solve with a matrix for many with the same triangle, one for each effect of a covariance:
-#: PyTensor's Python linker runs them in a loop, and their second derivatives even more so.
+#: One solve with a matrix in place of many solves with the same triangle, one for each effect of a
+#: covariance: PyTensor's Python linker runs them in a loop, and their second derivatives, too.
 SOLVES = optdb["specialize"].query(
     RewriteDatabaseQuery(include=rewrites("batched_vector_b_solve_to_matrix_b_solve"))
 )
@@ -50,16 +50,7 @@ SOLVES = optdb["specialize"].query(
 def rewritten(
     graphs: Sequence[Variable], names: Sequence[str], kept: Collection[Variable] = ()
 ) -> list[Any]:
-    """Return copies of graphs, rewritten, also with `SOLVES`.
-
-    Parameters
-    ----------
-    graphs : sequence of Variable
-    names : sequence of str
-        Of rewrites.
-    kept : collection of Variable
-        Variables within the graphs that are not copied, nor is what they depend on.
-    """
+    """Return copies of graphs, except `kept`, after rewrites of these names and `SOLVES`."""
     inputs = [
         v
         for v in ancestors(graphs, kept)
@@ -68,8 +59,8 @@ def rewritten(
     copies = FunctionGraph(inputs, list(graphs), clone=True)
     optdb.query(RewriteDatabaseQuery(include=names)).rewrite(copies)
     SOLVES.rewrite(copies)
-    # Where a variable was made is copied to all that rewrites make of it, once for each way there:
-    # if what was rewritten is rewritten again, this takes all memory.
+    # A variable's history is copied to all of its rewritten forms, once for each path to it: in a
+    # graph that is rewritten again, this takes all memory.
     for v in ancestors(copies.outputs):
         v.tag.trace = []
     own: Any = dict(zip(copies.inputs, inputs, strict=True))

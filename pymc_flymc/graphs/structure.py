@@ -1,4 +1,4 @@
-"""What graphs compute, but for the arrays that they hold."""
+"""Names of what graphs compute, without the arrays that they hold."""
 
 import re
 from collections.abc import Sequence
@@ -11,15 +11,12 @@ from pymc_flymc.graphs.content_hash import arrays_of
 
 
 def structure_of(graphs: Sequence[Variable]) -> str:
-    """Return a name of graphs that is the same for equal ones in each process.
-
-    It depends on operations, names, types, and constants that are scalars.
-    """
+    """Return a name of graphs' operations, names, types, and scalar constants, for any process."""
     return blake2b("\n".join(_lines(graphs)).encode(), digest_size=16).hexdigest()
 
 
 def without_addresses(text: str) -> str:
-    """Return what Python says of an object, without its address, which differs from run to run."""
+    """Return Python's text for an object without its address, which differs from run to run."""
     return re.sub("( at )?0x[0-9a-fA-F]+", "", text)
 
 
@@ -38,7 +35,7 @@ def _lines(graphs: Sequence[Variable]) -> list[str]:
 
     for node in toposort(graphs):
         lines.append(f"{[number(each) for each in node.inputs]}")
-        # Where an index is put is not in the name of all operations that index.
+        # The names of some operations that index do not contain the index.
         op = f"{node.op} {getattr(node.op, 'idx_list', '')}"
         lines.append(without_addresses(f"{op} {[number(each) for each in node.outputs]}"))
         inner = getattr(node.op, "inner_outputs", None)

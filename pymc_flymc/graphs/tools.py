@@ -25,7 +25,7 @@ from scipy.sparse import spmatrix
 
 from pymc_flymc.compat.pytensor import inline_ofg_node
 
-#: Shapes of variables, as of those whose types leave them open.
+#: Shapes of variables whose types leave them open.
 Shapes = Mapping[Variable, tuple[int, ...]]
 
 PLAIN_PYTHON = Mode(linker="py", optimizer=None)  # type: ignore[arg-type]
@@ -34,23 +34,12 @@ PLAIN_PYTHON = Mode(linker="py", optimizer=None)  # type: ignore[arg-type]
 def plain_function(
     inputs: Sequence[Variable], outputs: Variable | Sequence[Variable]
 ) -> pytensor.compile.Function:
-    """Return a function that runs each op of a graph once in Python, with no rewrites.
-
-    Parameters
-    ----------
-    inputs : sequence of Variable
-        Arguments of the function; those that `outputs` do not need are allowed.
-    outputs : Variable or sequence of Variable
-        Results of the function.
-    """
+    """Return a function that runs each op of a graph once in Python, with no rewrites."""
     return pytensor.function(inputs, outputs, mode=PLAIN_PYTHON, on_unused_input="ignore")
 
 
 def evaluate(variable: Variable) -> np.ndarray:
-    """Return the value of a graph that needs no argument.
-
-    The memory of a constant or shared variable is returned itself, not a copy of it.
-    """
+    """Return the value of a graph without arguments, without a copy of constants."""
     if isinstance(variable, Constant):
         return np.asarray(variable.data)
     if isinstance(variable, TensorSharedVariable):
@@ -66,11 +55,9 @@ def evaluate_sparse(variable: Variable) -> spmatrix:
 
 
 def weighted_sum(weights: np.ndarray, terms: TensorVariable) -> TensorVariable:
-    """Return the sum of terms, shape (n,), by their weights, shape (n,): -inf if one has no value.
-
-    Where the logarithm of a scale is not a number there is no density, though no row needs it:
-    terms of no weight bound what they are made of, too.
-    """
+    """Return the sum of terms (n,) with weights (n,), which is -inf if a term is not a number."""
+    # If the logarithm of a scale is not a number, there is no density, even if no row needs it:
+    # terms with weight zero restrict the parameters, too.
     used = weights != 0.0
     if used.all():
         return (weights * terms).sum()
@@ -88,10 +75,7 @@ def free_inputs(variables: Iterable[Variable]) -> list[Variable]:
 
 
 def has_rows_of_data(variable: TensorVariable) -> bool:
-    """Return whether a graph has a value for each row of a container of data.
-
-    In rows that are not at hand these may be others.
-    """
+    """Return whether a graph has a value for each row of a container that may have other rows."""
     return not all(variable.type.broadcastable) and any(
         isinstance(v, TensorSharedVariable) for v in graph_inputs([variable])
     )
@@ -100,24 +84,10 @@ def has_rows_of_data(variable: TensorVariable) -> bool:
 def freeze(
     variable: TensorVariable, shapes: Shapes, values: Mapping[Variable, np.ndarray] | None = None
 ) -> TensorVariable:
-    """Copy a graph with its data made constant, so that static shapes are as known as can be.
+    """Return a copy of a graph with its data made constant, and as many static shapes as possible.
 
-    Shared variables become constants that use the same memory, symbolic shapes that have become
-    known become constants, functions written as ``OpFromGraph`` (``pt.einsum``) are written out.
-
-    Parameters
-    ----------
-    variable : TensorVariable
-        The graph.
-    shapes : mapping
-        Shapes of the graph's free inputs, for those whose type leaves them open.
-    values : mapping, optional
-        Values of shared variables other than their own.
-
-    Returns
-    -------
-    TensorVariable
-        A graph of the same value, with the same free inputs.
+    Shared variables become constants that use the same memory, known symbolic shapes become
+    constants, and functions written as ``OpFromGraph`` (``pt.einsum``) are written out.
     """
     others = values or {}
 
@@ -150,11 +120,11 @@ def copy_graphs[V: Variable](
     leaf: Callable[[Variable], Variable] = lambda v: v,
     memo: dict[Variable, Variable] | None = None,
 ) -> list[V]:
-    """Copy graphs with other graphs in the place of some nodes.
+    """Return copies of graphs with other graphs in place of some nodes.
 
-    `replaced` makes of a node and the copies of its inputs graphs for its outputs, or None to keep
-    it; `leaf` makes of an input of the graphs what takes its place. Copies that `memo` has are
-    taken, and all others added to it.
+    `replaced` returns, from a node and the copies of its inputs, graphs for its outputs, or None to
+    keep it; `leaf` returns the replacement of an input of the graphs. Copies in `memo` are used,
+    and new ones are added to it.
     """
     memo = {} if memo is None else memo
     for node in toposort(variables):
@@ -179,18 +149,10 @@ def _known_shape(op: object, source: Variable) -> Variable | None:
 
 
 def fold_constants(variable: TensorVariable, least: int = 0) -> TensorVariable:
-    """Copy a graph with each largest part that needs no argument replaced by its value.
-
-    Such a part may read the data (``X.std(axis=0)``): it is computed once, here, and not whenever
-    the graph is compiled, and the data need not be kept for it.
-
-    Parameters
-    ----------
-    variable : TensorVariable
-        The graph.
-    least : int
-        Parts in which no array has so many elements stay as they are.
-    """
+    """Return a copy of a graph with all parts that need no argument replaced by their values."""
+    # Such a part may read the data (X.std(axis=0)): it is computed once, here, and not whenever the
+    # graph is compiled. Parts in which all arrays have fewer elements than `least` stay as they
+    # are.
     is_constant, nodes = ConstantParts([variable]), list(toposort([variable]))
     most: dict[Variable, int] = {}
     for node in nodes:
@@ -214,7 +176,7 @@ def fold_constants(variable: TensorVariable, least: int = 0) -> TensorVariable:
 
 
 class ConstantParts:
-    """Tells which variables of graphs, and of what is made of them, depend on constants only."""
+    """Tell which variables of graphs, and of graphs made from them, depend on constants only."""
 
     def __init__(self, outputs: Sequence[Variable]) -> None:
         self._known: dict[Variable, bool] = {}
@@ -232,22 +194,14 @@ class ConstantParts:
 
 
 def index_of(node: Apply, first: int) -> list[Any]:
-    """Return one index for each axis of the array that a node indexes.
-
-    Parameters
-    ----------
-    node : Apply
-        Of an op such as ``Subtensor``, whose first input is the array.
-    first : int
-        Of its inputs, the first that is part of the index.
-    """
+    """Return one index for each axis of the array, its first input, that a node indexes."""
     op: Any = node.op
     index: list[Any] = list(indices_from_subtensor(node.inputs[first:], op.idx_list))
     return index + [slice(None)] * (node.inputs[0].type.ndim - len(index))
 
 
 def numbers_of(index: Any) -> Any:
-    """Return an index in numbers; what bounds a `slice` are small graphs, too."""
+    """Return an index in numbers; the limits of a `slice` are small graphs, too."""
     if isinstance(index, slice):
         return slice(*map(numbers_of, (index.start, index.stop, index.step)))
     if not isinstance(index, Variable):
@@ -257,24 +211,19 @@ def numbers_of(index: Any) -> Any:
 
 
 def known_size(variable: Variable) -> int:
-    """Return the number of a variable's elements, without axes of a length that is not known."""
+    """Return the number of a variable's elements, without axes of unknown length."""
     return math.prod(n or 1 for n in getattr(variable.type, "shape", ()))
 
 
 def known_length(variable: TensorVariable, axis: int) -> int:
-    """Return the length of an axis of an array, whatever the values of its graph's free inputs.
-
-    Data count with their values of now.
-    """
+    """Return the length of an axis with current data, for any values of free inputs."""
     length = freeze(variable, {}).type.shape[axis]
     return int(evaluate(variable.shape[axis])) if length is None else length
 
 
 def first_equals(variable: Variable) -> dict[Variable, Variable]:
-    """Map each variable of a graph to the first one that is computed in the same way.
-
-    Large constants are the same if they are the same memory: nothing data-sized is compared.
-    """
+    """Map each variable of a graph to the first one that is computed in the same way."""
+    # Large constants are the same if they are the same memory: nothing data-sized is compared.
     first: dict[Variable, Variable] = {}
     seen: dict[Hashable, Variable] = {}
 

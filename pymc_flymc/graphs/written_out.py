@@ -14,18 +14,15 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import copy_graphs
 
-#: Products of more factors stay as they are.
+#: Products of more factors are not written out.
 MOST_FACTORS = 64
-#: Inner dimension of a product of matrices, at most, that is written as a sum.
+#: Largest inner dimension of a product of matrices that is written as a sum.
 NARROW = 8
 
 
 def write_out_products(variables: Sequence[TensorVariable]) -> list[TensorVariable]:
-    """Copy graphs with their products of a few elements of an array written as multiplications.
-
-    PyTensor has no second derivatives of ``pt.prod``, which the spectral densities of Gaussian
-    processes contain.
-    """
+    """Return copies of graphs with products of few elements written as multiplications."""
+    # PyTensor has no second derivatives of pt.prod, as in spectral densities of Gaussian processes.
 
     def written(node: Apply, inputs: Sequence[Any]) -> Variable | None:
         factors = _factors(node.op, inputs[0]) if isinstance(node.op, Prod) else []
@@ -35,10 +32,8 @@ def write_out_products(variables: Sequence[TensorVariable]) -> list[TensorVariab
 
 
 def write_out_dots(variables: Sequence[TensorVariable]) -> list[TensorVariable]:
-    """Copy graphs with their products of narrow matrices written as sums of a few outer products.
-
-    BLAS is no faster for these, and numba takes seconds to compile a call of it.
-    """
+    """Return copies of graphs with products of narrow matrices as sums of outer products."""
+    # BLAS is no faster for these, and numba takes seconds to compile a call of it.
 
     def written(node: Apply, inputs: Sequence[Any]) -> Variable | None:
         op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
@@ -56,7 +51,7 @@ def write_out_dots(variables: Sequence[TensorVariable]) -> list[TensorVariable]:
 def _with_replaced(
     variables: Sequence[TensorVariable], replacement: Callable[[Apply, Sequence[Any]], Any]
 ) -> list[TensorVariable]:
-    """Copy graphs with another graph, of any type of numbers, for some nodes of one output."""
+    """Return copies of graphs with some nodes of one output replaced, whatever their type."""
 
     def replaced(node: Apply, inputs: Sequence[Any]) -> Sequence[Variable] | None:
         found = replacement(node, inputs)
@@ -66,7 +61,7 @@ def _with_replaced(
 
 
 def _factors(op: Prod, array: Variable) -> list[TensorVariable]:
-    """Return the slices of an array that a product multiplies, none if they are unknown or many."""
+    """Return the slices of an array that a product multiplies; none if they are unknown or many."""
     shape = cast(TensorVariable, array).type.shape
     axes = range(len(shape)) if op.axis is None else op.axis
     lengths = [shape[axis] for axis in axes]

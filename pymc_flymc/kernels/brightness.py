@@ -11,21 +11,15 @@ from pymc_flymc.kernels.records import Int32Vector, IntVector, Vector
 class BrightSet(NamedTuple):
     """Which rows are bright (Maclaurin & Adams 2014, section 3.3 and figure 3).
 
-    The paper keeps all N row numbers in one array, bright ones first, and a table of their places.
-    The dark part of that array is never needed here (sweeps skip over row numbers and pass over the
-    bright ones), so only the bright part is kept: memory is touched in proportion to the
+    The paper keeps the indices of all N rows in one array, bright ones first, and a table of their
+    places. The dark part of that array is never needed here (sweeps skip over indices and pass over
+    the bright ones), so only the bright part is kept: memory is touched in proportion to the
     rows that were ever bright, and a chain starts without an O(N) fill.
 
-    Attributes
-    ----------
-    index : ndarray, shape (N,), int32
-        The bright rows, in arbitrary order, in index[:count[0]].
-    slot : ndarray, shape (N,), int32
-        slot[n] is 0 for a dark row, else 1 + its place in `index`.
-    count : ndarray, shape (1,), int64
-    log_factor : ndarray, shape (N,), float64
-        log_factor[i] is the contribution of row index[i] to the log of the augmented density at the
-        current parameters: log(L_n/B_n - 1), or log(L_n - B_n) - log E_n under a bound with rates.
+    The bright rows are index[:count[0]], in arbitrary order; slot[n] is 0 for a dark row, else 1 +
+    its place in `index`. log_factor[i] is the contribution of row index[i] to the log of the
+    augmented density at the current parameters: log(L_n/B_n - 1), or log(L_n - B_n) - log E_n under
+    a bound with rates. All but `count`, (1,), are (N,).
     """
 
     index: Int32Vector  # type: ignore[assignment]  # hides tuple.index, never wanted here
@@ -46,13 +40,13 @@ def make_bright_set(n_rows: int) -> BrightSet:
 
 @kernel_part
 def is_bright(bright, n):
-    """Whether row n is bright."""
+    """Return whether row n is bright."""
     return bright.slot[n] != 0
 
 
 @kernel_part
 def brighten(bright, n, log_factor):
-    """Make the dark row n bright; `log_factor` is that of this row at the current parameters."""
+    """Make the dark row n bright, with its `log_factor` at the current parameters."""
     i = bright.count[0]
     bright.index[i] = n
     bright.log_factor[i] = log_factor

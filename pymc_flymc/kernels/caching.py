@@ -1,4 +1,4 @@
-"""Keys under which native code is kept on disk, and the folder that it is kept in."""
+"""Keys under which native code is kept on disk, and the folder in which it is kept."""
 
 from __future__ import annotations
 
@@ -46,27 +46,19 @@ _IMPORT = re.compile(rf"^\s*(?:from|import)\s+{PACKAGE.name}\.(\w+(?:\.\w+)*)", 
 
 @functools.cache
 def environment() -> str:
-    """Return what compiled code depends on beside its sources.
-
-    Numba's own keys have its version and the processor.
-    """
+    """Return what compiled code depends on that neither sources nor numba's own keys contain."""
     versions = llvmlite.__version__, np.__version__, version("pytensor")
     return repr((*versions, *(getattr(numba.config, flag, None) for flag in FLAGS)))
 
 
 @functools.cache
 def version_of(file: str) -> int:
-    """Return a number that stands for all that native code of a file is compiled from.
+    """Return a number for everything that native code of a file, `__file__`, is compiled from.
 
     Numba notices a change in the file of a cached function, but not in the files of functions that
     it inlines. So the number covers all files of the package that the file imports, directly or
     indirectly. Files that are newer than this process, after an upgrade, are not the code that it
     runs. The number is then random: old code must not be kept under the key of the new files.
-
-    Parameters
-    ----------
-    file : str
-        Path of a module of the package: ``__file__``.
     """
     found, new = set(), {Path(file)}
     while new:
@@ -90,7 +82,7 @@ def _changed(path: Path) -> float:
 @functools.cache
 def _imported(path: Path) -> frozenset[Path]:
     """Return the package's files that a file imports from; for a folder, all files in it."""
-    if not path.exists():  # a frozen application: numba looks at the whole
+    if not path.exists():  # a frozen application: numba looks at the executable
         return frozenset()
     found: set[Path] = set()
     for name in _IMPORT.findall(path.read_text(encoding="utf-8")):
@@ -101,10 +93,9 @@ def _imported(path: Path) -> frozenset[Path]:
 
 
 class _InTemporaryFolder(UserProvidedCacheLocator):
-    """Keeps compiled code elsewhere if neither the package's folder nor a home can be written to.
+    """Keep compiled code elsewhere if neither the package's folder nor a home can be written to."""
 
-    Without it numba would raise an error when a cached function is defined, which is on import.
-    """
+    # Without it numba would raise an error when a cached function is defined, which is on import.
 
     def __init__(self, py_func: Any, py_file: str) -> None:
         super().__init__(py_func, py_file)
@@ -112,7 +103,7 @@ class _InTemporaryFolder(UserProvidedCacheLocator):
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> _InTemporaryFolder | None:
-        """Return where a function is kept, None if it does not belong to the package."""
+        """Return where a function is kept, or None if it does not belong to the package."""
         if not Path(py_file).is_relative_to(PACKAGE):
             return None
         locator = cls(py_func, py_file)
@@ -125,10 +116,8 @@ add_locator(_InTemporaryFolder)
 
 @functools.cache
 def _temporary_folder() -> Path:
-    """Return a folder that only this user can write to, the same one each time, and say so.
-
-    If somebody else has a folder of that name, it is a new one, removed when Python ends.
-    """
+    """Return a folder that only this user can write to, the same one each time, and log it."""
+    # If somebody else has a folder of that name, it is a new one, removed when Python ends.
     user = os.getuid() if hasattr(os, "getuid") else None
     path = Path(tempfile.gettempdir(), f"pymc-flymc-{user}")
     with suppress(FileExistsError):

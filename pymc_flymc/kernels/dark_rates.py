@@ -8,10 +8,10 @@ and the rate o_n is a sum of powers that all rows share, times constants of the 
 So the sum over the dark rows is a sum of a few products, which takes no pass over the data.
 
 Far from the expansion point rates grow exponentially and nearly all rows are bright. The sum over
-all rows, less that over the bright ones, would then be a difference of huge numbers, and a chain
+all rows, less the sum over the bright ones, would then be a difference of huge numbers, and a chain
 would follow its rounding errors. Hence the multipliers of each power are added up over the dark
 rows first, in twice the working precision. Their sum is right as long as it is not smaller than
-`NOTHING` times the sum over all rows. A smaller one is zero but for rounding, see `FLOOR`.
+`NOTHING` times the sum over all rows. A smaller sum is zero up to rounding, see `FLOOR`.
 """
 
 import functools
@@ -37,10 +37,8 @@ NOTHING = 1e-3 * FLOOR
 
 @kernel_part
 def _times(number, power):
-    """Return a constant of a row times a power; zero if one of them is, for infinity as well.
-
-    It is NaN if the power is. Were it zero then, the row would be dark without having been read.
-    """
+    """Return a constant of a row times a power; zero if one is, even if the other is infinite."""
+    # It is NaN if the power is: zero would make the row dark without having been read.
     return number * power if number != 0.0 and power != 0.0 else 0.0
 
 
@@ -79,25 +77,19 @@ def _rate_of_several(rows, w, n):
 
 
 def rate_of(rows, w, n):
-    """Return o_n of row n at coefficients w; zero under a bound without rates.
-
-    It is NaN where a power is that it depends on, as where rounding has made the square of the
-    radius negative.
-    """
+    """Return o_n of row n at coefficients w; zero under a bound without rates."""
+    # It is NaN if one of its powers is, as when rounding makes the square of the radius negative.
     return _choose_rate_of(rows, w, n)(rows, w, n)
 
 
-@overload(rate_of, jit_options={"forceinline": True})  # as `row_part`
+@overload(rate_of, jit_options={"forceinline": True})  # inlined, as `row_part`
 def _choose_rate_of(rows, w, n):
     return _rate_of_several if are_several(rows) else _rate_of
 
 
 @row_part
 def _subtract(sums, low, j, number):
-    """Subtract a number from a sum, and collect the rounding error in `low`.
-
-    Compensated summation, Neumaier (1974).
-    """
+    """Subtract a number from a sum, with the rounding error in `low` (Neumaier 1974)."""
     before = sums[j]
     after = before - number
     if abs(before) >= abs(number):
@@ -109,10 +101,8 @@ def _subtract(sums, low, j, number):
 
 @row_part
 def _subtract_row(rows, i, sums, low):
-    """Subtract the multiplier of each power in the rate of the i-th of these rows.
-
-    The sums over all rows leave out rows that are kept bright.
-    """
+    """Subtract the multiplier of each power in the rate of the i-th of these rows."""
+    # The sums over all rows leave out rows that are kept bright.
     if rows.constants[i, ROW.near] == np.inf:
         return
     if rows.n_sums == 0:
@@ -161,8 +151,8 @@ def _take_dark_of_several(rows, bright, chain):
 def take_dark(rows, bright, chain):
     """Write to chain.dark the multiplier of each power in the sum of the dark rows' rates.
 
-    Multipliers are in the places that the powers have in chain.w. Call this whenever z has changed,
-    before a conditional update of theta.
+    Multipliers have the places of the powers in chain.w. Call this whenever z has changed, before a
+    conditional update of theta.
     """
     _choose_take_dark(rows, bright, chain)(rows, bright, chain)
 
@@ -177,13 +167,13 @@ def dark_rate(dark, w):
     """Return the sum of the dark rows' rates at w, which holds the powers."""
     total = 0.0
     for j in range(dark.shape[0]):
-        if dark[j] > 0.0:  # else no dark row has this power, which may be infinite
+        if dark[j] > 0.0:  # otherwise no dark row has this power, which may be infinite
             total += dark[j] * w[j]
     return total
 
 
 def total_rates(rows: Rows, n_powers: int) -> np.ndarray:
-    """Return `Rows.totals` of rows whose bound has rates with so many powers: O(N)."""
+    """Return `Rows.totals` of rows whose bound has rates with `n_powers` powers: O(N)."""
     sums, low = np.zeros(n_powers), np.zeros(n_powers)
     _total_kernel(rows.X.dtype)(rows, sums, low)
     return -np.column_stack([sums, low])

@@ -18,40 +18,34 @@ from pymc_flymc.kernels.rows import (
 )
 
 #: Log factor that marks a violated bound. (NaN marks a row whose factor cannot be computed, because
-#: numbers overflow far out.)
+#: numbers overflow in the tails.)
 VIOLATED = -1e300
 
-#: Rows handed to a bound in one call: large enough to hide the call, small enough for the L1 cache.
+#: Number of rows in a call of a bound: enough to hide the call, few enough for the L1 cache.
 CHUNK = 256
 #: Most multiplications in a product of matrices: BLAS would share more of them among threads.
 ONE_THREAD = 1 << 18
 
 
 class Scratch(NamedTuple):
-    """Buffers of one chain, and its counters, each an array of one int64.
+    """Buffers of one chain for n rows, CHUNK or fewer, and its counters, arrays of one int64."""
 
-    For n rows, CHUNK or fewer, `eta`, shape (n, K), holds predictors, `slopes` the derivatives of
-    their factors, and `block`, shape (n, P) or (0, P), the dense rows themselves. Counters are of
-    likelihood queries, of violated bounds, and of log ratios of densities that are NaN or positive
-    infinity, with log odds that are NaN. `violated` is the number of the last row whose bound was
-    violated.
-    """
-
-    block: Matrix
-    eta: Matrix
+    block: Matrix  #: The dense rows themselves, (n, P) or (0, P).
+    eta: Matrix  #: Predictors, (n, K).
     constants: Matrix
-    slopes: Matrix
-    queries: IntVector
+    slopes: Matrix  #: Derivatives of the factors in the predictors, (n, K).
+    queries: IntVector  #: Number of likelihood queries.
+    #: Number of violated bounds; `violated` is the index of the last such row.
     violations: IntVector
     violated: IntVector
+    #: Number of log ratios of densities that are NaN or +inf, and of log odds that are NaN.
     not_finite: IntVector
 
 
 def make_scratch(n_predictors: int, n_constants: int, n_columns: int = 0) -> Scratch:
-    """Buffers for rows with at most so many predictors and constants each.
+    """Return buffers for rows with at most this many predictors and constants.
 
-    With `n_columns`, the number of dense columns, there is room to multiply rows with several
-    predictors as a matrix.
+    With `n_columns` dense columns there is room to multiply rows as a matrix.
     """
     n, n_block = CHUNK, 0
     if n_predictors > 1 and n_columns > 1:
@@ -63,22 +57,20 @@ def make_scratch(n_predictors: int, n_constants: int, n_columns: int = 0) -> Scr
 
 
 def scratch_for(rows: Rows | SeveralRows) -> Scratch:
-    """Buffers for all rows of a target."""
+    """Return buffers for all rows of a target."""
     first, *others = parts = parts_of(rows)
     return make_scratch(
         max(part.offset.shape[1] + part.n_sums for part in parts),
         max(part.constants.shape[1] for part in parts),
-        # No products of matrices with sums, which are beside the predictors in the same array.
+        # No products of matrices with sums, which follow the predictors in the same array.
         0 if others or first.n_sums else first.X.shape[1],
     )
 
 
 @kernel_part
 def gather_rows(rows, w, index, start, size, scratch):
-    """Collect what the factors of rows index[start:start + size] need; count the queries.
-
-    Every likelihood that any kernel reads is read here, so that no caller can forget to count it.
-    """
+    """Collect what the factors of rows index[start:start + size] need; count the queries."""
+    # Every likelihood that any kernel reads is read here, so that no caller can forget to count it.
     row_predictors(rows, w, index, start, size, scratch.eta, scratch.block)
     for i in range(size):
         n = index[start + i] - rows.first
@@ -99,10 +91,8 @@ def refuse_violations(index, start, stop, out, scratch):
 
 @kernel_part
 def nan_is_dark(log_odds, scratch):
-    """Return log odds of being bright, or -inf where they are NaN, which is counted.
-
-    Rows that are bright have odds that are known. A dark one stays dark if its odds are not.
-    """
+    """Return log odds of being bright, or -inf if they are NaN, which is counted."""
+    # The odds of bright rows are known. A dark row stays dark if its odds are not.
     if log_odds == log_odds:
         return log_odds
     scratch.not_finite[0] += 1
@@ -126,7 +116,7 @@ def _log_factors(rows, log_factor, w, index, start, stop, out, scratch):
 
 
 def _add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
-    # In chunks: a row of the design is still in the cache when its gradient is added.
+    # In chunks, so that a row of the design is still in the cache when its gradient is added.
     shared, slope = shared_part(rows, w), shared_part(rows, gradient)
     while start < stop:
         size = min(stop - start, scratch.eta.shape[0])
@@ -150,7 +140,7 @@ _log_factors_of_one, _add_gradients_of_one = kernel_part(_log_factors), kernel_p
 
 @kernel_part
 def _end_of_run(part, index, start, stop):
-    """Return the end of the run of the part's rows that begins at index[start]."""
+    """Return the end of the run of rows of one likelihood, `part`, that begins at index[start]."""
     last = part.first + part.X.shape[0]
     while start < stop and part.first <= index[start] < last:
         start += 1
@@ -165,7 +155,7 @@ def _log_factors_of_several(rows, log_factor, w, index, start, stop, out, scratc
         while i < stop:
             j = _end_of_run(part, index, i, stop)
             _log_factors_of_one(part, log_factor[k], own, index, i, j, out, scratch)
-            i = j + 1  # the row that ended the run is of another likelihood
+            i = j + 1  # the row that ended the run belongs to another likelihood
         k += 1
 
 
@@ -198,7 +188,7 @@ def _choose_log_factors(rows, log_factor, w, index, start, stop, out, scratch):
 
 
 def add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
-    """As `log_factors`, and add the gradient of the log factors' sum in w to `gradient`."""
+    """Write the log factors, as `log_factors`, and add their sum's gradient in w to `gradient`."""
     arguments = rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch
     _choose_add_gradients(*arguments)(*arguments)
 

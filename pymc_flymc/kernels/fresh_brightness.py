@@ -1,10 +1,10 @@
-"""Fresh brightness: each row is bright with probability 1 - exp(-o_n); most are not looked at.
+"""Fresh brightness: each row is bright with probability 1 - exp(-o_n); most rows are not visited.
 
 The rate o_n is a sum of two terms, each a constant of the row times a power of the radius that all
 rows share, see `layout`. For each term, Poisson(sum of rates) rows are drawn, with probabilities
-proportional to the rates. How often each row is drawn is then independently Poisson, and so is the
-sum over both terms. Rows drawn at least once are bright. The few rows that are bright nearly always
-would be drawn again and again: they are visited one by one instead.
+proportional to the rates. The number of times that a row is drawn is then Poisson, independently of
+other rows, and so is the sum over both terms. Rows drawn at least once are bright. The few rows
+that are bright nearly always would be drawn many times: they are visited one by one instead.
 """
 
 from typing import Annotated, NamedTuple
@@ -19,16 +19,16 @@ from pymc_flymc.kernels.native import kernel_part, lazy_kernel, row_part
 from pymc_flymc.kernels.records import Int32Vector, Vector, unwritten, vector
 from pymc_flymc.kernels.rows import bound_part
 
-#: Rows more often bright than this are visited one by one.
+#: Rows that are bright with a larger probability are visited one by one.
 HEAVY = 0.4
-#: Times that z is drawn to start a chain. Any z of positive probability will do.
+#: Number of times that z is drawn to start a chain. Any z of positive probability will do.
 ATTEMPTS = 100
-#: Given instead of a number of transitions when another step has moved theta, leaving its
-#: distribution invariant. Then z must come from its conditional distribution given theta, or the
-#: joint distribution would not be invariant. (At a start z comes as it is proposed. A start may be
-#: far out, where a z given theta has so large a weight that the chain would stay.)
+#: Replaces the number of transitions when another step has moved theta, leaving its distribution
+#: invariant. Then z must come from its conditional distribution given theta, or the joint
+#: distribution would not be invariant. (At a start z is drawn as it is proposed. A start may be far
+#: from the mode, where a z given theta has so large a weight that the chain would stay.)
 MOVED = -1
-#: Room for repeated draws beyond N. Draws are made only where at most N/8 are expected.
+#: Room for repeated draws beyond N. Draws are made only if at most N/8 are expected.
 SPARE = 4096
 
 
@@ -37,27 +37,15 @@ _Aliases = Annotated[np.ndarray, unwritten(types.int32)]
 
 
 class AliasTables(NamedTuple):
-    """Walker's alias tables of the rows' constants for the two powers of the radius, and a buffer.
+    """Walker's alias tables of the rows' constants for the two powers of the radius."""
 
-    Attributes
-    ----------
-    heavy : ndarray, shape (H,), int32
-        Rows that are visited one by one. Their weight in the tables is zero.
-    total : ndarray, shape (2,), float64
-        Sums of the two constants over all other rows, in the places of `ROW`.
-    near_threshold, beyond_threshold : ndarray, shape (N,), float64
-    near_alias, beyond_alias : ndarray, shape (N,), int32
-    drawn : ndarray, shape (N + SPARE,), int32
-        Buffer of one chain; empty in the tables that chains share.
-    """
-
-    heavy: _Aliases
-    total: Vector
+    heavy: _Aliases  #: Rows that are visited one by one. Their weight in the tables is zero.
+    total: Vector  #: Sums of the two constants over all other rows, in the places of `ROW`.
     near_threshold: _Thresholds
     near_alias: _Aliases
     beyond_threshold: _Thresholds
     beyond_alias: _Aliases
-    drawn: Int32Vector
+    drawn: Int32Vector  #: Buffer of one chain, (N + SPARE,); empty in the tables that chains share.
 
 
 @lazy_kernel(types.void(vector(), vector(), vector(types.int32)))
@@ -85,8 +73,8 @@ def alias_table(weights, threshold, alias):
             n_large -= 1
             small[n_small] = more
             n_small += 1
-    # Thresholds that are left differ from one by rounding only. Rows of weight zero may be left
-    # by rounding, too: these must never be drawn.
+    # The remaining thresholds differ from one by rounding only. Rows of weight zero may remain by
+    # rounding, too: these must never be drawn.
     heaviest = np.argmax(weights)
     for i in range(n_small):
         if threshold[small[i]] < 0.5:
@@ -99,10 +87,8 @@ def alias_table(weights, threshold, alias):
 
 @kernel_part
 def sort(values, start, stop):
-    """Sort values[start:stop] (Shell 1959, gaps of Knuth).
-
-    NumPy's sort takes longer to compile than all else here, and there are mostly very few values.
-    """
+    """Sort values[start:stop] (Shell 1959, gaps of Knuth)."""
+    # NumPy's sort takes longer to compile than everything else here; values are few.
     gap = 1
     while 3 * gap < stop - start:
         gap = 3 * gap + 1
@@ -118,17 +104,15 @@ def sort(values, start, stop):
 
 @row_part
 def is_drawn(rng, rows, w, n, times):
-    """Draw whether row n is bright, at its rate times `times`.
-
-    It is if its rate is NaN: then so is the weight of z, which is counted and not accepted.
-    """
+    """Draw whether row n is bright, at its rate times `times`."""
+    # It is bright if its rate is NaN: then so is the weight of z, which is counted and rejected.
     rate = rate_of(rows, w, n)
     return rate != rate or rng.random() < -np.expm1(-times * rate)
 
 
 @kernel_part
 def draw_by_alias(rng, rate, threshold, alias, drawn, count):
-    """Write Poisson(rate) draws from an alias table behind the first `count`; return their end."""
+    """Write Poisson(rate) draws from an alias table after the first `count`; return their end."""
     end = count + rng.poisson(rate)
     for i in range(count, end):
         n = rng.integers(0, threshold.shape[0])
@@ -140,18 +124,15 @@ def draw_by_alias(rng, rate, threshold, alias, drawn, count):
 
 @kernel_part
 def draw_bright(rng, tables, rows, w, times):
-    """Write the rows that are bright at coefficients w to tables.drawn; return their number.
-
-    P(z_n = 1) = 1 - exp(-times o_n), independently.
-    """
+    """Write the rows that are bright with P(z_n = 1) = 1 - exp(-times o_n); return their number."""
     n_rows, drawn, shared = rows.X.shape[0], tables.drawn, bound_part(rows, w)
     near = times * tables.total[ROW.near] * shared[POWERS.near]
     beyond = 0.0
-    if shared[POWERS.beyond] != 0.0:  # it may be NaN: then all rows are visited
+    if shared[POWERS.beyond] != 0.0:  # if it is NaN, all rows are visited
         beyond = times * tables.total[ROW.beyond] * shared[POWERS.beyond]
     count = 0
-    # Far out, so many draws are expected that visiting all rows is cheaper, and the buffer might be
-    # too small. (It has room for the heavy rows and eight times the draws expected otherwise.)
+    # In the tails so many draws are expected that a visit of all rows is cheaper, and the buffer
+    # might be too small. (It has room for the heavy rows and eight times the draws.)
     if not near + beyond <= (n_rows - tables.heavy.shape[0]) / 8.0:
         for n in range(n_rows):
             if is_drawn(rng, rows, w, n, times):
@@ -179,11 +160,9 @@ def draw_bright(rng, tables, rows, w, times):
 
 @kernel_part
 def log_weight_of_z(rows, w, index, log_factor, count):
-    """Log of the bright rows' factors over the probabilities with which they are drawn.
-
-    By `draw_bright` a row is bright with probability 1 - e^-o_n. It is dark with probability
-    e^-o_n, which is its factor in the augmented density, too: both cancel for all dark rows.
-    """
+    """Return the log of the bright rows' factors over the probabilities of drawing them."""
+    # By `draw_bright` a row is bright with probability 1 - e^-o_n. It is dark with probability
+    # e^-o_n, which is its factor in the augmented density, too: both cancel for all dark rows.
     total = 0.0
     for i in range(count):
         total += log_factor[i] - np.log(-np.expm1(-rate_of(rows, w, index[i])))
@@ -192,15 +171,13 @@ def log_weight_of_z(rows, w, index, log_factor, count):
 
 @kernel_part
 def thin(rng, rows, w, drawn, log_factor, count):
-    """Thin rows drawn at twice their rates to a draw of z given theta; return their number.
-
-    P(z_n = 1 | theta) = 1 - B_n / L_n = 1 - e^-g_n, where the gap g_n is at most twice the rate.
-    """
+    """Thin rows drawn at twice their rates to a draw of z given theta; return their number."""
+    # P(z_n = 1 | theta) = 1 - B_n / L_n = 1 - e^-g_n, where the gap g_n is at most twice the rate.
     kept = 0
     for i in range(count):
         n, rate = drawn[i], rate_of(rows, w, drawn[i])
         bright = 1.0 / (1.0 + np.exp(-rate - log_factor[i]))
-        # A row with an infinite rate is bright, whatever its factor. So is one with odds that are
+        # A row with an infinite rate is bright, whatever its factor. So is a row whose odds are
         # NaN, which makes the weight NaN.
         known = bright == bright
         if rate == np.inf or not known or rng.random() < bright / -np.expm1(-2.0 * rate):
@@ -211,7 +188,7 @@ def thin(rng, rows, w, drawn, log_factor, count):
 
 @kernel_part
 def draw_z(rng, tables, posterior, w, given_theta, log_factor, scratch):
-    """Draw z afresh at coefficients w; write bright rows to tables.drawn, and their log factors.
+    """Draw fresh z at coefficients w; write bright rows to tables.drawn, and their log factors.
 
     z is drawn as a proposal, or else from its conditional distribution given theta. Returns the
     number of bright rows and `log_weight_of_z`.
@@ -226,7 +203,7 @@ def draw_z(rng, tables, posterior, w, given_theta, log_factor, scratch):
 
 @kernel_part
 def accept_z(tables, log_factor, count, bright):
-    """Make the rows that were drawn the bright ones."""
+    """Make the drawn rows the bright ones."""
     for i in range(count):
         bright.index[i] = tables.drawn[i]
         bright.log_factor[i] = log_factor[i]

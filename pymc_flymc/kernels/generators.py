@@ -1,9 +1,9 @@
-"""NumPy's random generators in native code, handed over by address.
+"""NumPy's random generators in native code, passed by address.
 
-Numba's own way to hand over a generator runs some lines of Python and does not ask whether they
-failed. An interrupt (Ctrl-C) that has come in is raised in these lines, and the kernel would go on
-with a null pointer. An address is an integer: no Python runs between a kernel's call and its end,
-and an interrupt is raised once the kernel has returned.
+Numba's own way to pass a generator runs some lines of Python without checking whether they failed.
+A pending interrupt (Ctrl-C) is raised in these lines, and the kernel would go on with a null
+pointer. An address is an integer: no Python runs between a kernel's call and its end, and an
+interrupt is raised once the kernel has returned.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from numba import types
 
 from pymc_flymc.compat.numba import DISABLE_JIT
 
-#: Numba type of a generator as a kernel is given it.
+#: Numba type of a generator as an argument of a kernel.
 GENERATOR = types.int64
 
 

@@ -9,11 +9,9 @@ from pymc_flymc.kernels.native import kernel_part
 
 @kernel_part
 def _boost_groups(groups, w):
-    """Write the factor on the rates at which dark rows are proposed, for each group.
-
-    A bound's gap grows with the squared distance of the group's effect from where the bound
-    touches. The factor depends on parameters, which do not move while brightness does.
-    """
+    """Write the factor on the rates at which dark rows are proposed, for each group."""
+    # A bound's gap grows with the squared distance of the group's effect from where the bound
+    # touches. The factor depends on parameters, which do not move while brightness does.
     slack = groups.slack
     for g in range(groups.boost.shape[0]):
         z = (w[groups.column + g] - groups.touching[g]) / groups.sd[g]
@@ -22,11 +20,11 @@ def _boost_groups(groups, w):
 
 @kernel_part(inline="always")
 def sweep_groups(rng, posterior, groups, w, bright, scratch):
-    """Metropolis-Hastings updates of the brightness of all rows, group by group.
+    """Update the brightness of all rows by Metropolis-Hastings, group by group.
 
-    As `sweeps.implicit_sweep`, which says why dark rows come first. Here probabilities grow with
-    the distance of a group's effect from where its bounds touch. Far from there rows are bright
-    more often, and with fixed probabilities they would seldom become bright.
+    As in `sweeps.implicit_sweep`, which explains why dark rows come first. Here probabilities grow
+    with the distance of a group's effect from where its bounds touch. Far from there rows are
+    bright more often, and with fixed probabilities they would rarely become bright.
 
     Proposals are the events of a Poisson process along the rows: a row is proposed if it has an
     event. The waiting time that is left at a group's end carries over to the next group, so that a
@@ -42,10 +40,10 @@ def sweep_groups(rng, posterior, groups, w, bright, scratch):
             place += min(int(wait / most), stop - place - 1)  # the quotient is rounded
             n = plan.order[place]
             place += 1
-            # A Poisson process has no memory: the waiting time starts afresh at the next row.
+            # A Poisson process has no memory: a new waiting time starts at the next row.
             wait = rng.standard_exponential()
             own = boost[g] * q[level[n]]
-            # Rows are proposed at the group's largest rate, and thinned to their own.
+            # Rows are proposed at the group's largest rate, and thinned to their own rates.
             if not is_bright(bright, n) and rng.random() < np.expm1(-own) / np.expm1(-most):
                 plan.candidates[pending] = n
                 groups.rate[pending] = own
@@ -65,7 +63,7 @@ def sweep_groups(rng, posterior, groups, w, bright, scratch):
 
 @kernel_part(inline="always")
 def log_probability(rate):
-    """Log of the probability that a Poisson process of a rate has an event."""
+    """Return the log of the probability that a Poisson process of a rate has an event."""
     return np.log(-np.expm1(-rate))
 
 

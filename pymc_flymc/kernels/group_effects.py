@@ -1,9 +1,9 @@
 """Updates of group effects one by one, given all other parameters and the brightness of rows.
 
-Given these, the effects of different groups are independent. The density of each is normal, from
-its prior and the collapsed bounds, times the pseudo-likelihood terms of its own bright rows. So one
-sweep updates all groups, in time proportional to the number of groups and of bright rows. A group
-that is held back by its rows does not hold back any other.
+Given these, the effects of different groups are independent. The density of an effect is normal,
+from its prior and the collapsed bounds, times the pseudo-likelihood terms of its own bright rows.
+So one sweep updates all groups, in time proportional to the number of groups and of bright rows. A
+group that is held back by its rows does not hold back any other.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -23,74 +23,50 @@ from pymc_flymc.kernels.sweeps import Plan
 TWO_PI = 2.0 * np.pi
 #: A bracket of angles that is shorter than this has shrunk to the present point.
 LEAST_ANGLE = 1e-12
-#: Share of sweeps that slice along a wider normal distribution, and the log2 of how much wider its
-#: sd is at most. A bound that touches a sharp peak, as of Laplace noise, may be far narrower than
-#: the posterior. Along such a one an effect has to go out step by step, each the smaller the
-#: further it is: of tails that are in a tenth of the posterior, chains saw nothing.
+#: Share of sweeps that slice along a wider normal distribution, and the largest log2 of the ratio
+#: of sds. A bound that touches a sharp peak, as of Laplace noise, may be far narrower than the
+#: posterior. Along so narrow a distribution an effect moves away step by step, and the steps shrink
+#: with the distance: chains saw nothing of tails with a tenth of the posterior.
 WIDE, WIDEST = 0.1, 8.0
 
 
 class Groups(NamedTuple):
     """The effects of one grouping factor, and how the brightness of their rows is resampled.
 
-    G is the number of groups, Q that of groups with rows, which come first, and N that of rows.
-
-    Attributes
-    ----------
-    plan : Plan
-        Of implicit resampling. ``order`` has rows sorted by group: those of group g are
-        ``order[start[g]:start[g + 1]]``. Its probabilities q are rates: a row is proposed with
-        probability 1 - exp(-c q), where c depends on its group's effect.
-    moments, vjp : int
-        Addresses of native functions. The first is called like a density: it writes the effects'
-        `Moments`, and returns the sum of the logs of sds. The second is the vector-Jacobian product
-        of slopes in means and sds.
-    elements, others : ndarray, shapes (G,) and (D - G,), int64
-        Places in theta: of the effect of each column, and of all other parameters.
-    column : int
-        Place of the first effect's coefficient in w.
-    q_max : ndarray, shape (Q,)
-        Largest rate among the rows of each group.
-    touching, sd : ndarray, shape (Q,)
-        Coefficients at which bounds touch, and their approximate posterior sds.
-    slack : float
-        How much bounds are lowered, in expected gaps.
-    boost : ndarray, shape (Q,)
-        Buffer: the factor on the rates of the rows of each group.
-    end : ndarray, shape (Q,), int32
-        Buffer: where the bright rows of each group end, sorted by group.
-    code, index : ndarray, shape (N,), int32
-        Buffers: the group of each bright row; and the rows' numbers while they are sorted.
-    eta, moved : ndarray, shape (N, 1)
-        Buffers: predictors of the bright rows, and those at another value of their effect.
-    constants : ndarray, shape (N, R)
-        Buffer: constants of the bright rows.
-    rate : ndarray, shape (CHUNK,)
-        Buffer: rates at which candidates were proposed.
+    G is the number of groups, Q the number of groups with rows, which come first, and N the number
+    of rows. The fields from `boost` on are buffers.
     """
 
+    #: Implicit resampling: the rows of group g are ``order[start[g]:start[g + 1]]``. Its
+    #: probabilities q are rates: a row is proposed with probability 1 - exp(-c q), c depending on
+    #: its group.
     plan: Plan
+    #: Address of a function that writes the effects' `Moments` and returns the sum of log sds.
     moments: int
-    vjp: int
+    vjp: int  #: Address of the vector-Jacobian product of slopes in means and sds.
+    #: Indices in theta of the effects, (G,); `others` has all other parameters, (D - G,).
     elements: IntVector
     others: IntVector
-    column: int
-    q_max: Vector
+    column: int  #: Index in w of the first effect's coefficient.
+    q_max: Vector  #: Largest rate among the rows of each group, (Q,).
+    #: Coefficients at which bounds touch, (Q,); `sd` has their approximate posterior sds.
     touching: Vector
     sd: Vector
-    slack: Annotated[float, types.float64]
-    boost: Vector
-    end: Int32Vector
-    code: Int32Vector
+    slack: Annotated[float, types.float64]  #: How much bounds are lowered, in expected gaps.
+    boost: Vector  #: Factor on the rates of the rows of each group, (Q,).
+    end: Int32Vector  #: Where the bright rows of each group end, sorted by group, (Q,).
+    code: Int32Vector  #: Group of each bright row, (N,).
+    #: Row indices while they are sorted, (N,).
     index: Int32Vector  # type: ignore[assignment]  # hides tuple.index, never wanted here
+    #: Predictors of the bright rows, (N, 1); `moved` has those at another value of their effect.
     eta: Matrix
     moved: Matrix
-    constants: Matrix
-    rate: Vector
+    constants: Matrix  #: Constants of the bright rows, (N, R).
+    rate: Vector  #: Rates at which candidates were proposed, (CHUNK,).
 
 
 def new_groups(n_rows: int, n_constants: int, n_groups: int, **known: Any) -> Groups:
-    """Return the record with its buffers; those of rows are committed as they are touched."""
+    """Return the record with its buffers; row buffers are committed as they are touched."""
     return Groups(
         **known,
         boost=np.empty(n_groups),
@@ -106,16 +82,13 @@ def new_groups(n_rows: int, n_constants: int, n_groups: int, **known: Any) -> Gr
 
 @kernel_part
 def moments_at(posterior, groups, theta, moments):
-    """Write the effects' `Moments`, shape (3, G); return the sum of the logs of their sds."""
+    """Write the effects' `Moments`, (3, G); return the sum of the logs of their sds."""
     return call_density(groups.moments, theta, posterior.statistics, moments.ravel())
 
 
 @kernel_part
 def sort_by_group(rows, groups, bright):
-    """Sort the bright rows by group, and write where those of each group end.
-
-    The order of bright rows is arbitrary. Sorted, they are read one group after the other.
-    """
+    """Sort the bright rows by group, to be read group by group; write where each group ends."""
     end, n_bright = groups.end, bright.count[0]
     for g in range(end.shape[0]):
         end[g] = 0
@@ -154,10 +127,7 @@ def _gather_bright(posterior, groups, w, bright, scratch):
 
 @kernel_part(inline="always")
 def _log_factors_of_group(posterior, groups, first, last, shift, shared, bright, out, scratch):
-    """Return the sum of the log factors of a group's bright rows, predictors moved by a shift.
-
-    Writes them to out[first:last].
-    """
+    """Write a group's log factors, with predictors moved by `shift`; return their sum."""
     for i in range(first, last):
         groups.moved[i, 0] = groups.eta[i, 0] + shift
     eta, constants = groups.moved[first:last], groups.constants[first:last]
@@ -180,11 +150,11 @@ def draw_spread(rng):
 def _slice_effect(
     rng, posterior, groups, first, last, v, spread, scale, shared, bright, out, scratch
 ):
-    """Return another value of a standardised effect v, of which rows first to last are bright.
+    """Return a new value of a standardised effect v, of which rows first to last are bright.
 
     By elliptical slice sampling (Murray, Adams & MacKay 2010, figure 2): without these rows v is
-    N(0, 1), which is N(0, spread^2) times another factor. Predictors change by `scale` times the
-    change of v.
+    N(0, 1), which is N(0, spread^2) times another factor. Predictors change by `scale` for each
+    unit of v.
     """
     narrower = 0.5 - 0.5 / spread**2
     before = -narrower * v * v
@@ -215,7 +185,7 @@ def _slice_effect(
 def propose_effects(rng, posterior, groups, moments, spread, chain, bright, scratch):
     """Write updated effects of all groups to chain.theta_new, and their rows' log factors.
 
-    `spread` is as of `draw_spread`. Needs the `Moments` at chain.theta. Returns the change of the
+    `spread` comes from `draw_spread`. Needs the `Moments` at chain.theta. Returns the change of the
     log density without rows, if the moments are right.
     """
     sort_by_group(posterior.rows, groups, bright)

@@ -32,7 +32,7 @@ from pymc_flymc.kernels.trajectory import (
 
 @kernel_part
 def bright_force(posterior, at, dynamics, chain, bright, scratch):
-    """Return log p(z | theta), but for a term in theta alone, at (theta, w, gradient) as given.
+    """Return log p(z | theta), up to a term in theta alone, at (theta, w, gradient), `at`.
 
     Writes the force and the bright rows' log factors. Needs chain.dark of z.
     """
@@ -62,10 +62,7 @@ def log_density_given_z(posterior, dynamics, chain, bright, scratch):
 
 @kernel_part
 def take_force(posterior, dynamics, chain, bright, scratch):
-    """Write the force at the chain's parameters and z to `dynamics.kept_force`.
-
-    Needs `dynamics.gradient` there.
-    """
+    """Write the force at the chain's state, `dynamics.kept_force`, from `dynamics.gradient`."""
     at = chain.theta, chain.w, dynamics.gradient
     bright_force(posterior, at, dynamics, chain, bright, scratch)
     copy(dynamics.force, dynamics.kept_force)
@@ -73,10 +70,9 @@ def take_force(posterior, dynamics, chain, bright, scratch):
 
 @kernel_part(inline="always")
 def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
-    """One conditional Hamiltonian update of theta. Returns its acceptance probability.
+    """Update theta once by a conditional Hamiltonian step. Return its acceptance probability.
 
-    Needs `dynamics.gradient` at the chain's parameters, and `dynamics.kept_force` if not stale;
-    leaves both there.
+    Leaves `dynamics.gradient` and `kept_force` at the state; needs both, but no stale force.
     """
     if stale:
         take_dark(posterior.rows, bright, chain)
@@ -86,7 +82,7 @@ def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
     for i in range(bright.count[0]):
         log_density += bright.log_factor[i]
     arguments = (posterior, dynamics, chain, bright, scratch)
-    follow, shorter = log_density_given_z, 1.0  # none is shorter
+    follow, shorter = log_density_given_z, 1.0  # trajectories are not shortened
     log_ratio = simulate(
         rng, follow, arguments, log_density, LARGEST_KICK, shorter, dynamics, chain, scratch
     )
@@ -99,10 +95,8 @@ def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
 
 @functools.cache
 def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
-    """Compiled ``run(rng, n, posterior, plan, dynamics, chain, bright, scratch)``.
-
-    Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
-    """
+    """Return the compiled ``run(rng, n, posterior, plan, dynamics, chain, bright, scratch)``."""
+    # As in `metropolis`, it makes n transitions, or starts a chain, if n = 0.
 
     @kernel(run_type(Plan, Dynamics, dtype=dtype, n_likelihoods=n_likelihoods))
     def run(rng, n, posterior, plan, dynamics, chain, bright, scratch):
@@ -117,7 +111,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
         # The caller may have changed parameters or statistics since the last run.
         density_and_gradient(posterior, chain.theta, chain.w, dynamics.gradient)
         for i in range(n):
-            # Sweeps change z, and the force with it. Where all rows are read, z never changes.
+            # Sweeps change z, and the force with it. If all rows are read, z never changes.
             stale = i == 0 or plan.scheme != NONE
             total += update_theta(rng, stale, posterior, dynamics, chain, bright, scratch)
             update_z(rng, posterior, plan, chain.w, bright, scratch)

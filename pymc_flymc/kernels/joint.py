@@ -1,8 +1,8 @@
 """Transitions that propose theta and z together: a pseudo-marginal method without memory.
 
 Maclaurin & Adams (2014), section 5, remark that Firefly Monte Carlo with theta and z updated
-together is one. With the Taylor bound, fresh brightness cancels the remainder of the bound, and
-what is left of the acceptance ratio is close to that of a sampler which reads all rows.
+together is a pseudo-marginal method. With the Taylor bound, fresh brightness cancels the remainder
+of the bound: the acceptance ratio is almost the one of a sampler that reads all rows.
 """
 
 import functools
@@ -33,15 +33,15 @@ from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import accept_theta, finite_or_minus_inf, log_density_at, run_type
 from pymc_flymc.kernels.rescaling import REPEATS, rescale
 
-#: Kind of a transition that draws z afresh and leaves theta alone, for the start of a chain.
+#: Kind of a transition that draws fresh z and does not move theta, for the start of a chain.
 REFRESHMENT = -1
 
 
 @kernel_part
 def log_weight(log_density, v, of_z):
-    """Return log W(theta, z): log of the augmented density over the proposal's.
+    """Return log W(theta, z): log of the augmented density over the proposal's density.
 
-    The augmented density is given in `dark_rates`. The proposal's is N(v; 0, I) times that of z;
+    The augmented density is given in `dark_rates`. The proposal's is N(v; 0, I) times the one of z;
     `of_z` is what `log_weight_of_z` returns.
     """
     total = log_density
@@ -60,7 +60,7 @@ def weigh(posterior, chain, bright):
 
 @kernel_part(inline="always")
 def update_joint(rng, beta, given_theta, posterior, tables, chain, bright, scratch):
-    """One Metropolis-Hastings update of (theta, z). Returns its acceptance probability.
+    """Update (theta, z) once by Metropolis-Hastings. Return the acceptance probability.
 
     theta is proposed by pCN, which is reversible for the Laplace approximation. For beta = 1 it is
     independent of the state. For beta = 0 it stays, and z alone is refreshed. With `given_theta`, z
@@ -73,7 +73,7 @@ def update_joint(rng, beta, given_theta, posterior, tables, chain, bright, scrat
     count, of_z = draw_z(
         rng, tables, posterior, chain.w_new, given_theta, chain.log_factor_new, scratch
     )
-    # An infinite weight would be accepted, and never left again.
+    # An infinite weight would be accepted, and the chain would never leave it.
     weight = finite_or_minus_inf(log_weight(log_density, chain.v_new, of_z), scratch)
     log_ratio = weight - chain.log_weight[0]
     if -rng.standard_exponential() < log_ratio:
@@ -85,11 +85,9 @@ def update_joint(rng, beta, given_theta, posterior, tables, chain, bright, scrat
 
 @kernel_part(inline="always")
 def transition(rng, kind, given_theta, posterior, tables, proposals, chain, bright, scratch):
-    """One transition: a joint update, or a conditional random walk and a refreshment of z.
-
-    The walk still moves in tails that are heavier than those of the Laplace approximation, where
-    joint updates would be stuck.
-    """
+    """Make one transition: a joint update, or a conditional random walk and a refreshment of z."""
+    # The walk still moves in tails heavier than the Laplace approximation's, where joint updates
+    # would be stuck.
     walked, beta = 0.0, 0.0
     if kind == RANDOM_WALK:
         walked = update_theta(rng, kind, posterior, proposals, chain, bright, scratch)
@@ -99,7 +97,7 @@ def transition(rng, kind, given_theta, posterior, tables, proposals, chain, brig
     elif kind == PCN:
         # pCN with a step drawn at random: large ones for the bulk, small ones for the tails.
         beta = rng.random()
-    # (One call for all kinds: a second one would keep the compiler from inlining it.)
+    # (One call for all kinds: a second call would keep the compiler from inlining it.)
     accept = update_joint(rng, beta, given_theta, posterior, tables, chain, bright, scratch)
     if kind == RANDOM_WALK or kind == REFRESHMENT:
         return walked
@@ -112,7 +110,7 @@ def transition(rng, kind, given_theta, posterior, tables, proposals, chain, brig
 
 @functools.cache
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
-    """Compiled `run`, as in `metropolis`."""
+    """Return the compiled `run`, as in `metropolis`."""
 
     @kernel(run_type(AliasTables, ProposalMixture, dtype=dtype))
     def run(rng, n, posterior, tables, proposals, chain, bright, scratch):
@@ -124,7 +122,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             bright.count[0] = 0
             chain.log_density[0] = chain.log_weight[0] = -np.inf
         elif posterior.scales.scale.shape[0] > 0:
-            # One reads as many rows as a transition does, and proposals seldom miss a small scale.
+            # A move reads as many rows as a transition, and proposals rarely miss a small scale.
             rescale(rng, min(REPEATS, n), posterior, chain, bright, scratch)
             weigh(posterior, chain, bright)
         total = 0.0

@@ -1,7 +1,7 @@
-"""Where numbers stand in arrays that one module fills and others read, by name.
+"""Places of numbers in arrays that one module fills and others read, by name.
 
-A layout is a named tuple of places. Kernels read it as constants. If it depends on sizes it comes
-from a function, which Python calls, too, with numbers or with graphs.
+A layout is a named tuple of places. Kernels read it as constants. If it depends on sizes, a
+function returns it, which Python calls, too, with numbers or with graphs.
 """
 
 from typing import Any, NamedTuple
@@ -10,10 +10,7 @@ from numba.extending import register_jitable
 
 
 class Powers(NamedTuple):
-    """What rows share under a Taylor bound: two powers of the radius.
-
-    The rate of a row is the sum of both, each times the row's constant of that name, see `Row`.
-    """
+    """Two shared powers of the radius: a row's rate is both, each times its constant in `Row`."""
 
     near: int = 0
     beyond: int = 1
@@ -38,10 +35,7 @@ class Row(NamedTuple):
 
 
 class PartsRow(NamedTuple):
-    """Constants of a row under a Taylor bound in parts, with the half-width of its dense part.
-
-    `near` is in the same place as that of `Row`, and may be infinite, too.
-    """
+    """Constants of a row under a Taylor bound in parts, as in `Row`, with its dense half-width."""
 
     near: int = 0
     beyond: int = 1
@@ -54,8 +48,7 @@ class PartsRow(NamedTuple):
 class PartsShared(NamedTuple):
     """What rows share under a Taylor bound in parts.
 
-    Two powers of the dense part's radius; then one power of each effect; then, for each effect, the
-    power beyond its limit.
+    Two powers of the dense part's radius; a power of each effect; another of each, beyond its limit.
     """
 
     near: int = 0
@@ -64,10 +57,7 @@ class PartsShared(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Numbers in front of what is packed for `radius_powers.radius_powers`.
-
-    The number of sparse columns; limit, scale and growth of the dense part.
-    """
+    """Numbers before the packed effects: their number, and the powers of the dense part."""
 
     n_sparse: int = 0
     limit: int = 1
@@ -76,46 +66,36 @@ class Header(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Rows of a table with a column for each effect of a group, given all other parameters.
+    """Rows of a table with a column for each effect of a group, given all other parameters."""
 
-    The effects' conditional means and sds without bright rows, and the change of a column's
-    coefficient per unit of its effect.
-    """
-
-    mean: int = 0
+    mean: int = 0  #: Without bright rows, as `sd` is.
     sd: int = 1
-    change: int = 2
+    change: int = 2  #: Of a column's coefficient per unit of its effect.
 
 
 class QuadraticParts(NamedTuple):
-    """Parts of a packed quadratic in P coefficients, in this order, or their places.
-
-    A constant, the centre, the gradient there, and the curvature; of the last where it begins.
-    """
+    """Parts of a packed quadratic in P coefficients, in this order, or their places."""
 
     constant: Any
     centre: Any
-    linear: Any
+    linear: Any  #: Gradient at the centre.
     curvature: Any
 
 
 class Arrow(NamedTuple):
-    """Numbers in front of a packed matrix of many coefficients.
+    """Numbers before a packed matrix of many coefficients."""
 
-    The first of the sparse columns, their number, and how many pairs of them meet in a row.
-    """
-
-    start: int = 0
+    start: int = 0  #: The first sparse column.
     n_sparse: int = 1
-    n_pairs: int = 2
+    n_pairs: int = 2  #: Number of pairs of sparse columns that occur in the same row.
 
 
 class MatrixParts(NamedTuple):
     """Parts of a packed symmetric matrix, in this order, or where each of them begins.
 
-    The dense block, row by row; that of dense rows and sparse columns; the diagonal of the sparse
-    block; and, if pairs of sparse columns meet, how many each row has above the diagonal, their
-    numbers, and their columns. What is behind these is no part of the matrix.
+    The dense block, row by row; the block of dense rows and sparse columns; the diagonal of the
+    sparse block; and, if pairs of sparse columns occur in the same row, the number of entries above
+    the diagonal in each row, the entries, and their columns. `behind` is not a part of the matrix.
     """
 
     dense: Any

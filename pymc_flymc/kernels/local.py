@@ -1,12 +1,11 @@
-"""Local sweeps: global parameters with effects that follow them, then each effect by itself.
+"""Local sweeps: global parameters with effects that follow them, then effects one by one.
 
-With many groups, global parameters hardly move given the effects, nor do effects given all other
+With many groups, global parameters move little given the effects, and so do effects given all other
 parameters. So global parameters move while each effect keeps its place in its own conditional
 distribution, v_g = (a_g - m_g) / s_g. Its mean and sd given the global parameters follow from the
-collapsed bounds and the prior. In coordinates (global parameters, v) the density has the
-Jacobian prod_g s_g. Then effects move given the global parameters, one by one, and brightness
-given both; see `group_effects`. (Related: local centring, Papaspiliopoulos, Stumpf-Fetizon &
-Zanella 2021.)
+collapsed bounds and the prior. In coordinates (globals, v) the density has the Jacobian prod_g s_g.
+Then effects move given the global parameters, one by one, and brightness given both; see
+`group_effects`. (Related: local centring, Papaspiliopoulos, Stumpf-Fetizon & Zanella 2021.)
 """
 
 from __future__ import annotations
@@ -41,60 +40,38 @@ from pymc_flymc.kernels.trajectory import (
     simulate,
 )
 
-#: Rounding of an effect, as a share of its mean. Where sds are as small, the density is too large
-#: by exp(v_g^2 / 2) for each effect: chains that came there never left. No point is taken at which
-#: the sum of squares of what rounding does to v is more than `MOST_LOST`.
+#: Rounding error of an effect, relative to its mean. If sds are as small, the density is too large
+#: by exp(v_g^2 / 2) for each effect: chains that reached such points never left. No point is
+#: accepted at which rounding changes v by a sum of squares of more than `MOST_LOST`.
 ROUNDING, MOST_LOST = 2.0**-52, 1e-6
-#: Share of transitions with another trajectory, so many times shorter, of as many steps. Of effects
-#: that hardly differ the scale's density falls off so much faster above than below that no step
-#: which fits all else leads there: of 50 draws in a thousandth of the posterior a chain had six.
+#: Share of transitions with another trajectory, shorter by the factor `SHORTER`, of as many steps.
+#: If effects differ little, the scale's density falls off so much faster above than below that no
+#: step that fits all else leads there: a chain had 6 of 50 expected draws in a tail of 0.1 %.
 SHORT, SHORTER = 0.25, 8.0
 
 
 class LocalProposals(NamedTuple):
-    """Trajectories of the M global parameters, their coordinates, and buffers for G effects.
+    """Trajectories of the M global parameters, centre + factor x, and buffers for G effects."""
 
-    Attributes
-    ----------
-    gain : ndarray, shape (1,)
-        Whether the step size is being adapted (0 or 1).
-    dynamics : Dynamics
-        Of global parameters; its gradients are in all parameters.
-    centre, factor : ndarray, shapes (M,) and (M, M)
-        Global parameters are centre + factor x; the factor is lower-triangular.
-    x, x_new : ndarray, shape (M,)
-        Buffers.
-    v : ndarray, shape (G,)
-        Buffer: standardised effects.
-    moments, moments_new : ndarray, shape (3, G)
-        `Moments` of the effects at the chain's parameters and at the end of a trajectory.
-    log_sds, log_sds_new : ndarray, shape (1,)
-        Sums of the logs of their sds.
-    slope : ndarray, shape (2, G)
-        Buffer: slopes in means and sds.
-    """
-
-    gain: Vector
-    dynamics: Dynamics
+    gain: Vector  #: Whether the step size is being adapted (0 or 1), (1,).
+    dynamics: Dynamics  #: Of global parameters; its gradients are in all parameters.
     centre: Vector
     factor: Matrix
-    x: Vector
+    x: Vector  #: Buffer, (M,), as `x_new` is.
     x_new: Vector
-    v: Vector
+    v: Vector  #: Buffer of standardised effects, (G,).
+    #: `Moments` of the effects, (3, G), and at the end of a trajectory in `moments_new`.
     moments: Matrix
     moments_new: Matrix
-    log_sds: Vector
+    log_sds: Vector  #: Sums of the logs of their sds, (1,).
     log_sds_new: Vector
-    slope: Matrix
+    slope: Matrix  #: Buffer of slopes in means and sds, (2, G).
 
 
 def new_local_proposals(
     n_parameters: int, n_effects: int, n_coefficients: int, length: float, target: float
 ) -> LocalProposals:
-    """Return proposals as a chain starts with them; n_coefficients is the length of chain.w.
-
-    Their coordinates are still to be set.
-    """
+    """Return proposals, without coordinates, as a chain starts with them."""
     m, g = n_parameters - n_effects, n_effects
     dynamics = new_dynamics(m, n_coefficients, length, target, GAMMA_OF_MANY)._replace(
         gradient=np.zeros(n_parameters),
@@ -109,7 +86,7 @@ def new_local_proposals(
 
 @kernel_part
 def log_density_of_globals(posterior, groups, proposals, chain, bright, scratch):
-    """Log of p(theta, z) prod_g s_g at chain.v_new, with effects kept at v; writes the force.
+    """Return log(p(theta, z) prod_g s_g) at chain.v_new, with effects kept at v; write the force.
 
     Also writes theta_new, the effects' moments there, and what `log_density_and_force` writes.
     """
@@ -138,10 +115,9 @@ def log_density_of_globals(posterior, groups, proposals, chain, bright, scratch)
 
 @kernel_part
 def log_density_and_force(posterior, groups, proposals, moments, log_sds, chain, bright, scratch):
-    """As `log_density_of_globals`, at chain.theta_new, whose effects have the given moments.
+    """Return `log_density_of_globals` at chain.theta_new, whose effects have the given moments.
 
-    Writes the force, w_new, the bright rows' log factors, and the dynamics' log density and
-    gradient.
+    Writes the force, w_new, bright rows' log factors, and the dynamics' log density and gradient.
     """
     dynamics, theta, factor = proposals.dynamics, chain.theta_new, proposals.factor
     n_globals, n_groups = groups.others.shape[0], groups.elements.shape[0]
@@ -190,10 +166,10 @@ def place_of_state(groups, proposals, chain):
 
 @kernel_part(inline="always")
 def update_globals(rng, posterior, groups, proposals, shorter, chain, bright, scratch):
-    """One Hamiltonian update of the global parameters. Returns its acceptance probability.
+    """Update the global parameters once by a Hamiltonian step. Return its acceptance probability.
 
-    `shorter` is as of `trajectory.simulate`. Needs the effects' moments at the chain's parameters,
-    and updates them if these move.
+    `shorter` is an argument of `trajectory.simulate`. Needs the effects' moments at the chain's
+    parameters, and updates them if these move.
     """
     dynamics = proposals.dynamics
     place_of_state(groups, proposals, chain)
@@ -224,12 +200,12 @@ def update_globals(rng, posterior, groups, proposals, shorter, chain, bright, sc
 
 @kernel_part(inline="always")
 def update_effects(rng, posterior, groups, proposals, spread, chain, bright, scratch):
-    """One local sweep: an update of each effect given all other parameters, and z.
+    """Make one local sweep: an update of each effect given all other parameters, and z.
 
-    `spread` is as of `draw_spread`. The update of all effects is reversible for the density that
-    their moments imply, times the bright rows' terms. For effects that qualify that is the
+    `spread` comes from `draw_spread`. The update of all effects is reversible for the density that
+    their moments imply, times the bright rows' terms. For effects that qualify this is the
     posterior, up to rounding, and updates are accepted. The Metropolis test keeps the update exact
-    whatever the model is.
+    for any model.
     """
     moments = proposals.moments
     expected = propose_effects(rng, posterior, groups, moments, spread, chain, bright, scratch)
@@ -242,10 +218,9 @@ def update_effects(rng, posterior, groups, proposals, spread, chain, bright, scr
 
 @kernel_part(inline="always")
 def transition(rng, posterior, groups, proposals, chain, bright, scratch):
-    """One trajectory of global parameters, or two, then sweeps of effects and brightness.
+    """Make one trajectory of global parameters, or two, then sweeps of effects and brightness.
 
-    Returns the acceptance probability of the first. Needs, and leaves, the effects' moments at the
-    chain's parameters.
+    Returns the first acceptance probability. Needs, and leaves, the effects' moments at the state.
     """
     accept = 0.0
     for k in range(2 if rng.random() < SHORT else 1):
@@ -261,10 +236,10 @@ def transition(rng, posterior, groups, proposals, chain, bright, scratch):
 
 @functools.cache
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
-    """Compiled ``run(rng, n, posterior, groups, proposals, chain, bright, scratch)``.
+    """Return the compiled ``run(rng, n, posterior, groups, proposals, chain, bright, scratch)``.
 
-    Makes n transitions and returns the mean acceptance probability of trajectories; or starts a
-    chain, if n = 0. It leaves ``chain.v`` as it was: the caller knows the coordinates.
+    It makes n transitions and returns the mean acceptance probability of trajectories; or starts a
+    chain, if n = 0. It does not change ``chain.v``: the caller knows the coordinates.
     """
 
     @kernel(run_type(Groups, LocalProposals, dtype=dtype))
@@ -275,7 +250,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         if n == 0:
             begin(rng, posterior, groups.plan, chain, bright, scratch)
             return 0.0
-        # The same chain, but for trajectories in coordinates of the global parameters alone.
+        # The same chain, except for trajectories in coordinates of the global parameters alone.
         of_globals = Chain(
             v=proposals.x,
             theta=chain.theta,

@@ -19,42 +19,31 @@ from pymc_flymc.kernels.sweeps import Plan, begin, update_z
 
 RANDOM_WALK, PCN, INDEPENDENT = 0, 1, 2
 KINDS = 3
-#: Each proposal keeps this share, whatever its jumps: pCN alone mixes badly in heavy tails.
+#: Least probability of each kind, whatever its jumps: pCN alone mixes badly in heavy tails.
 MIN_WEIGHT = 0.05
 
 
 class ProposalMixture(NamedTuple):
-    """The theta-proposals and their adaptation.
+    """The theta-proposals and their adaptation: random walk, pCN, independent, in this order."""
 
-    Attributes
-    ----------
-    log_scale : ndarray, shape (2,)
-        Log of the random walk's scale, and of pCN's beta = sqrt(1 - rho^2), at most 0.
-    weight : ndarray, shape (3,)
-        Probability of each kind of proposal: random walk, pCN, independent.
-    gain : ndarray, shape (1,)
-        Robbins-Monro gain; zero outside tuning: with it, the kernel would not be a Markov chain.
-    target : ndarray, shape (2,)
-        Acceptance rates aimed at.
-    proposed, jumped : ndarray, shape (3,)
-        Proposals of each kind, and sums of their expected squared jumps, since the last reset.
-    """
-
+    #: Log of the random walk's scale, and of pCN's beta = sqrt(1 - rho^2), at most 0.
     log_scale: Vector
-    weight: Vector
+    weight: Vector  #: Probability of each kind of proposal, (3,).
+    #: Robbins-Monro gain, (1,); zero outside tuning, or else the chain would not be Markov.
     gain: Vector
-    target: Vector
+    target: Vector  #: Target acceptance rates, (2,).
+    #: Number of proposals since the last reset, (3,); `jumped` sums expected squared jumps.
     proposed: Vector
     jumped: Vector
 
 
-#: Optimal acceptance rate of a random walk (Roberts, Gelman & Gilks 1997); pCN, whose steps are
-#: not small, does best a little above.
+#: Optimal acceptance rate of a random walk (Roberts, Gelman & Gilks 1997); for pCN, whose steps are
+#: not small, a slightly larger one is best.
 TARGET_ACCEPTANCE = (0.234, 0.3)
 
 
 def new_proposal_mixture(n_parameters: int, weight: np.ndarray) -> ProposalMixture:
-    """Return proposals as a chain starts with them; weight is the mixture of kinds, shape (3,)."""
+    """Return proposals as a chain starts with them; weight is the mixture of kinds, (3,)."""
     return ProposalMixture(
         log_scale=np.log([2.38 / np.sqrt(n_parameters), 0.5]),
         weight=np.array(weight, dtype=np.float64),
@@ -98,11 +87,9 @@ def propose_pcn(rng, beta, v, v_new):
 
 @kernel_part
 def propose(rng, kind, log_scale, v, v_new):
-    """Propose v_new; return the log ratio of proposal densities, q(v_new -> v) / q(v -> v_new).
-
-    The random walk is symmetric. pCN is reversible for N(0, I), so that
-    q(v' -> v) / q(v -> v') = N(v) / N(v'): the target is weighed against that density.
-    """
+    """Propose v_new; return the log ratio of proposal densities, q(v_new -> v) / q(v -> v_new)."""
+    # The random walk is symmetric. pCN is reversible for N(0, I), so that q(v' -> v) / q(v -> v') =
+    # N(v) / N(v'): the target is weighed against that density.
     scale = np.exp(log_scale)
     if kind == RANDOM_WALK:
         for j in range(v.shape[0]):
@@ -117,7 +104,7 @@ def propose(rng, kind, log_scale, v, v_new):
 
 @kernel_part(inline="always")
 def update_theta(rng, kind, posterior, proposals, chain, bright, scratch):
-    """One conditional Metropolis-Hastings update of theta. Returns its acceptance probability."""
+    """Update theta once by conditional Metropolis-Hastings. Return the acceptance probability."""
     take_dark(posterior.rows, bright, chain)
     log_correction = propose(rng, kind, proposals.log_scale[kind], chain.v, chain.v_new)
     jump = 0.0
@@ -137,9 +124,9 @@ def update_theta(rng, kind, posterior, proposals, chain, bright, scratch):
 
 @functools.cache
 def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
-    """Compiled ``run(rng, n, posterior, plan, proposals, chain, bright, scratch)``.
+    """Return the compiled ``run(rng, n, posterior, plan, proposals, chain, bright, scratch)``.
 
-    Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
+    It makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
     """
 
     @kernel(run_type(Plan, ProposalMixture, dtype=dtype, n_likelihoods=n_likelihoods))

@@ -1,7 +1,7 @@
-"""How native code is compiled: once, and then loaded from disk.
+"""Compilation of native code: once, after which it is loaded from disk.
 
 Kernels are compiled for *signatures*, not for models. PyTensor compiles what a model contributes
-(its density, its bound), which is handed over by address. So a kernel is loaded from numba's disk
+(its density, its bound), which is passed by address. So a kernel is loaded from numba's disk
 cache whatever the model is.
 """
 
@@ -19,34 +19,20 @@ from pymc_flymc.kernels.caching import version_of
 from pymc_flymc.kernels.records import matrix, vector
 
 #: ``log_factor(eta, constants, shared, out)`` writes the log factor of each row, from the rows'
-#: predictors and constants, and from what all rows share.
+#: predictors and constants, and from the numbers that all rows share.
 LOG_FACTOR = types.void(matrix, matrix, vector(), vector())
 #: ``log_factor_gradient(eta, constants, shared, out, slopes, slope)`` writes log factors of the
-#: rows, and their derivatives in the predictors; and sums derivatives in what all rows share.
+#: rows, and their derivatives in the predictors; and sums derivatives in the shared numbers.
 LOG_FACTOR_GRADIENT = types.void(matrix, matrix, vector(), vector(), matrix, vector())
 
 
 class NativeFunction:
-    """A compiled function that a kernel calls by its address.
+    """A compiled function that a kernel calls by its `address`, see `address_of`.
 
-    Numba's own first-class functions take 30 microseconds per kernel call to pass; an address is
-    an integer. The object must outlive every use of its address.
-
-    Parameters
-    ----------
-    function : callable
-        To be compiled.
-    signature
-        One of those above.
-    widths : tuple of int, optional
-        Lengths of rows of the first two arguments, and of the third, if it reads that many.
-    cached : bool
-        Whether numba may keep it on disk.
-
-    Attributes
-    ----------
-    address : int
-        See `address_of`.
+    Numba's own first-class functions take 30 microseconds per kernel call to pass; an address is an
+    integer. The object must outlive every use of its address. The signature is one of those above;
+    `widths` are lengths of rows of the first two arguments, and of the third, if the function reads
+    that many; `cached` functions are kept on disk by numba.
     """
 
     def __init__(
@@ -63,13 +49,7 @@ class NativeFunction:
         self._widths = widths
 
     def __call__(self, *args: Any) -> Any:
-        """Call the function from Python.
-
-        Raises
-        ------
-        ValueError
-            If arguments do not have the widths that it reads.
-        """
+        """Call the function from Python; refuse arguments without the widths that it reads."""
         found = tuple(arg.shape[-1] for arg, _ in zip(args, self._widths, strict=False))
         if found != self._widths:
             raise ValueError(
@@ -92,8 +72,7 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
     The version is part of the name under which a kernel is kept, see `version_of`. Otherwise numba
     would read the types in another version's cache first, and these may no longer exist. The
-    signature is part of it, too: two processes that write kernels of the same name at the same time
-    may mix them up.
+    signature is part of it, too: two processes that write kernels of the same name may mix them up.
     """
     arguments = hashlib.sha256(str(signature).encode()).hexdigest()
 
@@ -110,7 +89,7 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def lazy_kernel(signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """As `kernel`, of a function that is compiled when it is first called."""
+    """Return `kernel` for a function that is compiled when it is first called."""
 
     def compile_later(function: Callable[..., Any]) -> Callable[..., Any]:
         compiled = functools.cache(lambda: kernel(signature)(function))
@@ -131,6 +110,6 @@ def lazy_kernel(signature: Any) -> Callable[[Callable[..., Any]], Callable[..., 
 kernel_part = functools.partial(
     numba.njit, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler
 )
-#: What is called for each row is never a call: it would be handed each field of the rows' record,
-#: some sixty numbers, which takes a hundred times as long as a row's rate.
+#: A function that is called for each row is always inlined: a call would pass each field of the
+#: rows' record, about sixty numbers, which takes a hundred times as long as a row's rate.
 row_part = functools.partial(kernel_part, forceinline=True)

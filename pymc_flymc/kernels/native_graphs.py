@@ -1,6 +1,6 @@
 """The density of a model as PyTensor compiles it, called by its address.
 
-Native code that all models share copies what a graph returns. A wrapper of each graph that did so
+Native code that all models share copies the results of a graph. A wrapper of each graph that did so
 would take as long to compile as a small graph itself.
 """
 
@@ -18,22 +18,21 @@ from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.records import Int32Vector, Vector, record_type, vector
 
-#: Numbers that a density returns beside its coefficients and value: what the bound shares with
-#: all rows at this theta (nothing, or two powers of a radius), and zeros. Scalars come in
-#: registers; an array would have to be allocated.
+#: Number of scalars that a density returns in addition to its coefficients and value: what the
+#: bound shares with all rows at this theta (nothing, or two powers of a radius), and zeros. Scalars
+#: come in registers; an array would have to be allocated.
 N_SHARED = len(POWERS)
 
-#: Message on outputs of a wrong length, which no graph of this package has: writing them would
-#: overrun an array.
+#: Message on outputs of a wrong length, which would overrun an array; no graph here has them.
 LENGTHS = "a density's coefficients or gradient do not have the length of a chain's"
 
-# What is returned may be a view: it is read by its strides.
+# A result may be a view: it is read by its strides.
 _vector = types.Array(types.float64, 1, "A")
 _numbers = [types.float64] * (1 + N_SHARED)
 
 #: ``(theta, statistics) -> w, log density, shared...``
 DENSITY = types.Tuple([_vector, *_numbers])(vector(), vector())
-#: ``(theta, statistics) -> w and what is shared, gradient in theta, slope, log density``: the
+#: ``(theta, statistics) -> w and shared numbers, gradient in theta, slope, log density``: the
 #: slope in w, if there is any, times the Jacobian of w has to be added to the gradient.
 GRADIENT = types.Tuple([_vector, _vector, _vector, types.float64])(vector(), vector())
 #: ``(theta, statistics, slope) -> gradient in theta``: the vector-Jacobian product of a slope
@@ -50,7 +49,7 @@ _density, _gradient, _vjp = map(_caller, (DENSITY, GRADIENT, VJP))
 
 @kernel_part
 def call_density(address, theta, statistics, w_out):
-    """Return the log density at theta; write the coefficients and what is shared."""
+    """Return the log density at theta; write the coefficients and the shared numbers."""
     w, log_density, first, second = _density(address, theta, statistics)
     # An array assignment would compile numba's whole shape-mismatch report: three seconds.
     n = w.shape[0]
@@ -64,23 +63,15 @@ def call_density(address, theta, statistics, w_out):
 
 
 class Jacobian(NamedTuple):
-    """Jacobian of coefficients that are affine in theta: a sparse matrix by rows.
+    """Jacobian of coefficients that are affine in theta: a sparse matrix by rows."""
 
-    Attributes
-    ----------
-    start : ndarray, shape (P + 1,), int32
-        Empty if it is not constant.
-    place : ndarray, int32
-    value : ndarray, float64
-    """
-
-    start: Int32Vector
-    place: Int32Vector
+    start: Int32Vector  #: Where each row begins, (P + 1,); empty if the Jacobian is not constant.
+    place: Int32Vector  #: Columns of the elements.
     value: Vector
 
     @classmethod
     def of(cls, matrix: np.ndarray | None) -> Jacobian:
-        """Return the elements of a matrix, of shape (P, D), that are not zero."""
+        """Return the elements of a matrix (P, D) that are not zero."""
         if matrix is None:
             return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
         row, place = np.nonzero(matrix)
@@ -98,7 +89,7 @@ def add_times(jacobian, slope, out):
 
 @kernel_part
 def call_density_gradient(address, jacobian, theta, statistics, w_out, out):
-    """As `call_density`, and write the gradient in theta."""
+    """Return `call_density`, and write the gradient in theta, too."""
     w, gradient, slope, log_density = _gradient(address, theta, statistics)
     if w.shape[0] != w_out.shape[0] or gradient.shape[0] != out.shape[0]:
         raise ValueError(LENGTHS)
@@ -131,23 +122,7 @@ def add_vjp(address, theta, statistics, slope, out):
 
 
 class NativeGraph:
-    """A compiled graph that kernels call by its address.
-
-    Parameters
-    ----------
-    graph
-        Function of PyTensor's numba linker, of one of the signatures above.
-
-    Attributes
-    ----------
-    address : int
-        The object must outlive every use of it.
-
-    Raises
-    ------
-    TypeError
-        If the graph returns something else.
-    """
+    """A compiled graph that kernels call by its `address`, which is valid while it exists."""
 
     def __init__(self, graph: Any, signature: Any) -> None:
         self._graph, self._signature = graph, signature
@@ -161,7 +136,7 @@ class NativeGraph:
 
 
 def _same(returned: Any, expected: Any) -> bool:
-    """Whether types are the same in memory: an array's layout is in its strides."""
+    """Return whether types are the same in memory: an array's layout is in its strides."""
     plain = [_vector if isinstance(t, types.Array) and _is_vector(t) else t for t in returned]
     return plain == list(expected)
 
@@ -172,7 +147,7 @@ def _is_vector(kind: types.Array) -> bool:
 
 @functools.cache
 def _entry(signature: Any) -> Any:
-    """Compiled function that Python calls for the signature of a density."""
+    """Return the compiled function that Python calls for the signature of a density."""
     assert signature in (DENSITY, GRADIENT), "vector-Jacobian products are for kernels"
     number, v = types.float64, vector()
     if signature == DENSITY:

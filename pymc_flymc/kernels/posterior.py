@@ -16,33 +16,23 @@ from pymc_flymc.kernels.records import Vector, record_type, zeros
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 
-#: Coefficients whose relative difference is at most this are the same: some units in the last
-#: place. It must not be wider. Outcomes far from zero, such as dates in days, may determine a
-#: coefficient to a millionth of a millionth of its size.
+#: Coefficients with at most this relative difference, a few units in the last place, are the same.
+#: It must not be wider. Outcomes far from zero, such as dates in days, may determine a coefficient
+#: to a relative error of 1e-12.
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 
 
 def _addresses(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
-    """Numba type of the address of a function of rows, or of one for each likelihood."""
+    """Return the numba type of the address of a function of rows, or of one for each likelihood."""
     return types.int64 if n_likelihoods == 1 else types.UniTuple(types.int64, n_likelihoods)
 
 
 class Posterior(NamedTuple):
     """What kernels read and never write.
 
-    Attributes
-    ----------
-    density, log_factor, density_gradient, vjp, log_factor_gradient : int
-        Addresses of native functions; see `native` and `native_graphs`. The last three are zero for
-        kernels that need no gradient, and for others the first. With several likelihoods there are
-        tuples of log factors and their gradients.
-    jacobian : Jacobian
-        Of the coefficients, where it is constant: then there is no vjp.
-    statistics : ndarray
-        Of the collapsed bounds; values of variables of other step methods follow.
-    rows : Rows or SeveralRows
-    geometry : Geometry
-    scales : SharedScales
+    Functions are addresses, see `native` and `native_graphs`. Gradients and `vjp` are zero for
+    kernels that need no gradient, and `density` for the others. With several likelihoods there are
+    tuples of log factors and their gradients.
     """
 
     density: int
@@ -50,7 +40,8 @@ class Posterior(NamedTuple):
     density_gradient: int
     vjp: int
     log_factor_gradient: Annotated[int | tuple[int, ...], _addresses]
-    jacobian: Jacobian
+    jacobian: Jacobian  #: Of the coefficients, if it is constant: then there is no vjp.
+    #: Of the collapsed bounds; values of variables of other step methods follow.
     statistics: Vector
     rows: Annotated[Rows | SeveralRows, rows_type]
     geometry: Geometry
@@ -58,42 +49,28 @@ class Posterior(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """State of one chain beside its brightness, and buffers for a proposal.
+    """State of one chain without its brightness, and buffers for a proposal."""
 
-    Attributes
-    ----------
-    v, theta : ndarray, shape (D,)
-        Standardised and unconstrained parameters.
-    w : ndarray, shape (P,)
-        Coefficients at theta, and what all rows of a likelihood share.
-    log_density : ndarray, shape (1,)
-        Without rows: the log prior, and the collapsed bounds or expansions, at theta.
-    log_weight : ndarray, shape (1,)
-        Joint kernel only: log of the augmented density over the proposal's.
-    rescaled : ndarray, shape (1,)
-        Mean acceptance probability of the last moves of scales; NaN before there is one.
-    v_new, theta_new, w_new, log_factor_new : ndarray
-        Buffers.
-    dark, low : ndarray, shape (P,)
-        Multipliers of the powers in w in the sum of the dark rows' rates, else zeros; a buffer.
-    """
-
-    v: Vector
-    theta: Vector
-    w: Vector
+    v: Vector  #: Standardised parameters, (D,).
+    theta: Vector  #: Unconstrained parameters, (D,).
+    w: Vector  #: Coefficients at theta, and what all rows of a likelihood share, (P,).
+    #: Without rows: the log prior, and the collapsed bounds or expansions, at theta, (1,).
     log_density: Vector
+    #: Joint kernel only: log of the augmented density over the proposal's density, (1,).
     log_weight: Vector
+    #: Mean acceptance probability of the last moves of scales; NaN before the first, (1,).
     rescaled: Vector
     v_new: Vector
     theta_new: Vector
     w_new: Vector
     log_factor_new: Vector
+    #: Multipliers of the powers in w in the sum of the dark rows' rates, else zeros, (P,).
     dark: Vector
-    low: Vector
+    low: Vector  #: Buffer, (P,).
 
 
 def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
-    """Buffers of one chain; that of rows is committed as it is touched."""
+    """Return the buffers of one chain; row buffers are committed as they are touched."""
     return Chain(
         **zeros(n_parameters, "v", "theta", "v_new", "theta_new"),
         **zeros(n_coefficients, "w", "w_new", "dark", "low"),
@@ -104,17 +81,7 @@ def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
 
 
 def run_type(*settings: type, dtype: np.dtype, n_likelihoods: int = 1) -> Any:
-    """Numba signature of ``run(rng, n, posterior, *settings, chain, bright, scratch)``.
-
-    `rng` is the generator's address, see ``generators``.
-
-    Parameters
-    ----------
-    settings : type
-        Records of the kernel's own.
-    dtype, n_likelihoods
-        Of the designs, and their number.
-    """
+    """Return the signature of ``run(rng, n, posterior, *settings, chain, bright, scratch)``."""
     records = Posterior, *settings, Chain, BrightSet, Scratch
     kinds = (record_type(each, dtype, n_likelihoods) for each in records)
     return types.float64(GENERATOR, types.int64, *kinds)
@@ -122,11 +89,9 @@ def run_type(*settings: type, dtype: np.dtype, n_likelihoods: int = 1) -> Any:
 
 @kernel_part
 def finite_or_minus_inf(log_density, scratch):
-    """Return a log density or log ratio, or -inf where it could not be evaluated: NaN or +inf.
-
-    Far out, the odds of rows can overflow. Where their sum is +inf, any proposal would be accepted.
-    A point that cannot be evaluated is taken to be outside the support, and counted.
-    """
+    """Return a log density or log ratio, or -inf if it could not be evaluated: NaN or +inf."""
+    # In the tails the odds of rows can overflow. If their sum is +inf, any proposal would be
+    # accepted. A point that cannot be evaluated is taken to be outside the support, and counted.
     if log_density < np.inf:
         return log_density
     scratch.not_finite[0] += 1
@@ -135,7 +100,7 @@ def finite_or_minus_inf(log_density, scratch):
 
 @kernel_part
 def log_density_of(posterior, theta, w):
-    """Log prior and collapsed bound at theta; writes w."""
+    """Return the log prior plus collapsed bound at theta; write w."""
     if posterior.density_gradient != 0:
         unused = np.empty_like(theta)
         return call_density_gradient(
@@ -146,14 +111,14 @@ def log_density_of(posterior, theta, w):
 
 @kernel_part
 def log_density_at(posterior, chain):
-    """As `log_density_of`, at chain.v_new; writes theta_new and w_new."""
+    """Return `log_density_of` at chain.v_new; write theta_new and w_new."""
     unstandardise(posterior.geometry, chain.v_new, chain.theta_new)
     return log_density_of(posterior, chain.theta_new, chain.w_new)
 
 
 @kernel_part
 def is_same(w_new, w):
-    """Whether all coefficients are the same, but for rounding of each."""
+    """Return whether all coefficients are the same up to rounding of each."""
     for j in range(w.shape[0]):
         if not abs(w_new[j] - w[j]) <= ROUNDING * abs(w[j]):
             return False
@@ -162,7 +127,7 @@ def is_same(w_new, w):
 
 @kernel_part(inline="always")
 def log_ratio_at(posterior, log_density, chain, bright, scratch):
-    """Log of p(theta_new, z) / p(theta, z), given the log density at theta_new.
+    """Return the log of p(theta_new, z) / p(theta, z), given the log density at theta_new.
 
     Needs chain.dark of z. Writes the bright rows' factors. -inf if the density cannot be evaluated.
     """
@@ -171,7 +136,7 @@ def log_ratio_at(posterior, log_density, chain, bright, scratch):
         for i in range(bright.count[0]):
             chain.log_factor_new[i] = bright.log_factor[i]
         return finite_or_minus_inf(log_ratio, scratch)
-    if log_ratio > -np.inf:  # else outside the support (or NaN): no row needs to be read
+    if log_ratio > -np.inf:  # otherwise outside the support (or NaN): no row needs to be read
         log_ratio += dark_rate(chain.dark, chain.w) - dark_rate(chain.dark, chain.w_new)
     if log_ratio > -np.inf:
         n_bright = bright.count[0]
@@ -217,10 +182,10 @@ def accept_theta(chain, log_density):
 
 @kernel_part
 def accept_conditional_update(chain, log_density, bright):
-    """Make the proposed parameters those of the chain, and take the bright rows' new factors."""
+    """Make the proposed parameters those of the chain, and store the bright rows' new factors."""
     if is_same(chain.w_new, chain.w):
-        # Coefficients stay those of the cached factors. Otherwise many moves, each no larger than
-        # rounding, could lead away from these without any row being read.
+        # Coefficients stay as they were for the cached factors. Otherwise many moves, each no
+        # larger than rounding, could lead away from these without any row being read.
         copy(chain.w, chain.w_new)
     else:
         # The cached factors belong to the theta of the chain: replaced on acceptance only.
@@ -233,7 +198,7 @@ def accept_conditional_update(chain, log_density, bright):
 def conditional_metropolis(rng, log_density, log_correction, posterior, chain, bright, scratch):
     """Accept or reject chain.v_new, with z as it is; return whether, and the probability.
 
-    Needs chain.dark of z. `log_density` is that at theta_new. `log_correction` is the log of the
+    Needs chain.dark of z. `log_density` is the one at theta_new. `log_correction` is the log of the
     acceptance ratio's other factors: a ratio of proposal densities, or a Jacobian.
     """
     log_ratio = log_correction + log_ratio_at(posterior, log_density, chain, bright, scratch)

@@ -1,4 +1,4 @@
-"""A quadratic from its packed coefficients: what collapsed sums are made of."""
+"""Quadratics from packed coefficients, the terms of collapsed sums."""
 
 import numpy as np
 from numba import types
@@ -12,13 +12,8 @@ from pymc_flymc.kernels.records import unwritten, vector
 def quadratic(u, statistics, has_header, out):
     """Return linear . u and u' A u, and write A u to `out`: each number of A is read once.
 
-    Parameters
-    ----------
-    u, out : ndarray, shape (P,)
-    statistics : ndarray
-        In the places that `quadratic_places` says; the constant and the centre are not read.
-    has_header : bool
-        Whether the parts of A come behind the numbers of `Arrow`, or it is dense.
+    `statistics` have the places of `quadratic_places`; the constant and the centre are not read.
+    With `has_header` the parts of A come after the numbers of `Arrow`, otherwise it is dense.
     """
     n = u.shape[0]
     of = quadratic_places(n)
@@ -80,5 +75,5 @@ def quadratic(u, statistics, has_header, out):
 
 @lazy_kernel(types.UniTuple(types.float64, 2)(unwritten(), unwritten(), types.boolean, vector()))
 def quadratic_kernel(u, statistics, has_header, out):
-    """As `quadratic`, to be called from Python."""
+    """Call `quadratic` from Python."""
     return quadratic(u, statistics, has_header, out)

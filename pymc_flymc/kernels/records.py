@@ -1,7 +1,7 @@
-"""Records that kernels are handed: named tuples whose annotations say the numba types, too.
+"""Records that are arguments of kernels: named tuples whose annotations give the numba types.
 
-A field is an `int`, a record, or `Annotated` with its numba type. Where the type depends on the
-data, the annotation is a function that returns it for the arguments of `record_type`.
+A field is an `int`, a record, or `Annotated` with its numba type. If the type depends on the data,
+the annotation is a function that returns it for the arguments of `record_type`.
 """
 
 from collections.abc import Callable
@@ -12,12 +12,12 @@ from numba import types
 
 
 def vector(dtype: types.Type = types.float64) -> types.Array:
-    """Numba type of a C-contiguous vector."""
+    """Return the numba type of a C-contiguous vector."""
     return types.Array(dtype, 1, "C")
 
 
 def unwritten(dtype: types.Type = types.float64, ndim: int = 1) -> types.Array:
-    """Numba type of a C-contiguous array that kernels cannot write to, see `read_only`."""
+    """Return the numba type of a C-contiguous array that kernels cannot write, see `read_only`."""
     return types.Array(dtype, ndim, "C", readonly=True)
 
 
@@ -30,7 +30,7 @@ Matrix = Annotated[np.ndarray, matrix]
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """View of a C-contiguous array that kernels cannot write to; its numba type says so."""
+    """Return a view of a C-contiguous array that kernels cannot write, by its numba type."""
     view = np.ascontiguousarray(array).view(np.ndarray)
     view.flags.writeable = False
     return view
@@ -42,10 +42,7 @@ def zeros(length: int, *names: str) -> dict[str, np.ndarray]:
 
 
 def map_fields(record: Any, function: Callable[[Any], Any]) -> Any:
-    """Return a record, or a tuple of records, with what a function makes of each field.
-
-    Fields that are records, or tuples of these, are mapped in turn.
-    """
+    """Return a record, or a tuple of records, with a function applied to each field within."""
     if not isinstance(record, tuple):
         return function(record)
     mapped = [map_fields(each, function) for each in record]
@@ -53,18 +50,10 @@ def map_fields(record: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def record_type(cls: type, *given: Any) -> types.Type:
-    """Numba type of a record.
-
-    Parameters
-    ----------
-    cls : type
-        A named tuple.
-    *given
-        What its types depend on, if they do: dtype of the designs, and number of likelihoods.
-    """
+    """Return the numba type of a record, given the dtype and the number of designs if needed."""
     hints = get_type_hints(cls, include_extras=True)
     members = [_type_of(hint, given) for hint in hints.values()]
-    if len(set(members)) == 1:  # numba has a type of its own for these
+    if len(set(members)) == 1:  # numba has a special type for equal members
         return types.NamedUniTuple(members[0], len(members), cls)
     return types.NamedTuple(members, cls)
 

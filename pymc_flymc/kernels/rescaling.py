@@ -1,12 +1,12 @@
-"""Moves of a scale and of all effects that share it: exact whichever elements these are.
+"""Moves of a scale and of all effects that share it: exact for any choice of elements.
 
 With few rows in each group, a small scale tau leaves its effects little room. Steps that suit all
-other parameters are rejected there, so that chains hardly reach small scales. Here log tau changes
+other parameters are rejected there, so that chains rarely reach small scales. Here log tau changes
 by delta, and the effects' distances from their location by the factor exp(delta), as if they were
 written as location + tau * z.
 
-Where effects are written so, z has little room: many rows determine tau * z, and the ridge along
-which it is constant is narrower where z is smaller. Here z changes by the factor exp(-delta), so
+If effects are written in this way, z has little room: many rows determine tau * z, and the ridge
+along which it is constant is narrower for smaller z. Then z changes by the factor exp(-delta), so
 that the effects stay, as if they were centred. A chain mixes if either way suits (Yu & Meng 2011).
 
 Yu, Y. and Meng, X.-L. (2011). To center or not to center: that is not the question. Journal of
@@ -27,15 +27,15 @@ SMALLEST, LARGEST = 0.02, 2.0
 #: Moves of each scale per draw. In a funnel of five effects, 22 rows, log tau had two to three
 #: times as many effective draws as with one move, for at most a fifth more time.
 REPEATS = 4
-#: Scales of more effects than this move once per draw. Their posteriors are seldom funnels, and so
+#: Scales of more effects than this move once per draw. Their posteriors are rarely funnels, and so
 #: narrow that most of these moves are rejected, each at the price of half a gradient.
 MANY = 100
-#: Most moves per draw. With more scales than that, some move in one draw, others in another.
+#: Most moves per draw. With more scales, some move in one draw, others in another.
 MOST_MOVES = 64
 
 
 def reading_moves(scales: SharedScales) -> int:
-    """Return the moves of scales, once each, that read rows."""
+    """Return the number of moves of scales, once each, that read rows."""
     return min(scales.n_reading, MOST_MOVES)
 
 
@@ -72,10 +72,7 @@ def propose_rescaling(rng, posterior, k, chain):
 
 @kernel_part(inline="always")
 def rescale(rng, repeats, posterior, chain, bright, scratch):
-    """Update each scale in turn, conditionally on z. Writes the mean acceptance probability.
-
-    Each moves up to `repeats` times, see `rescale_by`.
-    """
+    """Update each scale up to `repeats` times, given z. Write the mean acceptance probability."""
     if posterior.scales.scale.shape[0] > 0:
         take_dark(posterior.rows, bright, chain)
         arguments = (posterior, chain, bright, scratch)
@@ -84,15 +81,10 @@ def rescale(rng, repeats, posterior, chain, bright, scratch):
 
 @kernel_part(inline="always")
 def rescale_by(rng, repeats, move, arguments, posterior, chain):
-    """As `rescale`, by a kernel's own Metropolis-Hastings test.
+    """Update each scale by a kernel's own Metropolis-Hastings test, `move`.
 
-    Parameters
-    ----------
-    repeats : int
-        Moves of each scale at most, see `MANY`. It must not depend on the state.
-    move : function
-        ``move(rng, log_correction, *arguments)`` accepts or rejects chain.v_new, and returns the
-        acceptance probability.
+    ``move(rng, log_correction, *arguments)`` accepts or rejects chain.v_new, and returns the
+    acceptance probability. The most moves of each scale, `repeats`, must not depend on the state.
     """
     scales, total, n_moves = posterior.scales, 0.0, 0
     n_scales = scales.scale.shape[0]

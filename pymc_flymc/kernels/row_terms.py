@@ -19,11 +19,7 @@ from pymc_flymc.kernels.rows import parts_of
 def row_terms(
     posterior: Posterior, w: np.ndarray, index: np.ndarray, gradient: np.ndarray, scratch: Scratch
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log factors and the rates of the rows in `index` at coefficients w.
-
-    If `gradient` is empty, factors are computed as in kernels without gradients, else as in those
-    with gradients.
-    """
+    """Return log factors and rates of rows at w, as kernels without or with a `gradient` do."""
     first, *others = parts_of(posterior.rows)
     factors, rates = np.empty((2, len(index)))
     evaluate = _row_terms(first.X.dtype, 1 + len(others))
@@ -45,13 +41,13 @@ def _terms(posterior, w, index, factors, rates, gradient, scratch):
 
 @functools.cache
 def _row_terms(dtype: np.dtype, n_likelihoods: int) -> Callable[..., Any]:
-    """Compiled ``row_terms(posterior, w, index, factors, rates, gradient, scratch)``."""
+    """Return the compiled ``row_terms(posterior, w, index, factors, rates, gradient, scratch)``."""
     posterior, v = record_type(Posterior, dtype, n_likelihoods), vector()
 
     @kernel(types.void(posterior, v, vector(types.int32), v, v, v, record_type(Scratch)))
     def row_terms(posterior, w, index, factors, rates, gradient, scratch):
         posterior, scratch = view(posterior), view(scratch)
-        # By a part: numba compiles what it chooses by types again for callers with other options.
+        # Calls a part: numba compiles a choice by types again for callers with other options.
         _terms(posterior, w, index, factors, rates, gradient, scratch)
 
     return row_terms  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import IntVector, read_only, record_type, unwritten
 from pymc_flymc.kernels.sparse_effects import add_effects, add_effects_gradient
 
-#: Sums of a row under a bound with a radius for each part: of powers, and of those beyond limits.
+#: Number of sums of a row under a bound in parts: of powers, and of powers beyond limits.
 SUMS = 2
 
 
@@ -23,51 +23,31 @@ def _design(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
 
 
 class Rows(NamedTuple):
-    """The data as a kernel sees them.
+    """The data as a kernel sees them: N rows with K predictors."""
 
-    Attributes
-    ----------
-    X : ndarray, shape (N, P), float64 or float32
-        Dense part of the design.
-    offset : ndarray, shape (N, K) or (0, K), float64
-        K is the number of predictors.
-    intercept : int
-        1 if each predictor has a further coefficient that multiplies one, else 0.
-    constants : ndarray, shape (N, R), float64
-        What the row's bound needs to know beside its predictor.
-    n_sparse : int
-        Number of sparse columns, Q: coefficients of each predictor behind all others.
-    codes, values : ndarray, shapes (N, J) and (N, V), int32 and float64
-        Sparse columns of each row. In the last V of them it has its values, in the others ones.
-    indptr, indices, numbers : ndarray, shapes (N + 1,) or (0,), (M,), (M,); int64, int32, float64
-        Further sparse columns: row n has ``numbers[indptr[n]:indptr[n + 1]]`` in the columns
-        ``indices[...]``. Empty when there are none.
-    first : int
-        Number of the first row: other likelihoods' rows may come before these.
-    n_sums : int
-        Sums over a row's sparse columns, beside its predictors: 0 or `SUMS`. They are of the powers
-        that `PARTS_SHARED` calls effects, and of the powers beyond limits, each times the size of
-        the row's number in the column.
-    n_nuisances : int
-        Nuisance parameters among the coefficients, behind those of the predictors.
-    totals : ndarray, shape (S, 2), float64
-        Sum over all rows of the multipliers of each shared power in their rates, as a sum of two
-        numbers, see `dark_rates`. Empty if the bound has no rates.
-    """
-
-    X: Annotated[np.ndarray, _design]
-    offset: Numbers
-    intercept: int
-    constants: Numbers
+    X: Annotated[np.ndarray, _design]  #: Dense part of the design, (N, P), float64 or float32.
+    offset: Numbers  #: Shape (N, K) or (0, K).
+    intercept: int  #: 1 if each predictor has a further coefficient that multiplies one, else 0.
+    constants: Numbers  #: What the row's bound needs to know in addition to its predictor, (N, R).
+    #: Number of sparse columns, Q: coefficients of each predictor after all others.
     n_sparse: int = 0
+    #: Sparse columns of each row, (N, J): the last V with its values, the others with ones.
     codes: Annotated[np.ndarray, unwritten(types.int32, 2)] = read_only(np.empty((0, 0), np.int32))
-    values: Numbers = read_only(np.empty((0, 0)))
+    values: Numbers = read_only(np.empty((0, 0)))  #: Shape (N, V).
+    #: Further sparse columns: row n has ``numbers[indptr[n]:indptr[n + 1]]`` in the columns
+    #: ``indices[...]``. Empty if there are none.
     indptr: Annotated[np.ndarray, unwritten(types.int64)] = read_only(np.empty(0, np.int64))
     indices: Annotated[np.ndarray, unwritten(types.int32)] = read_only(np.empty(0, np.int32))
     numbers: Annotated[np.ndarray, unwritten()] = read_only(np.empty(0))
-    first: int = 0
+    first: int = 0  #: Index of the first row: other likelihoods' rows may come before these.
+    #: Number of sums over a row's sparse columns that follow its predictors: 0 or `SUMS`. They are
+    #: of the powers that `PARTS_SHARED` calls effects, and of the powers beyond limits, each times
+    #: the absolute value of the row's number in the column.
     n_sums: int = 0
+    #: Number of nuisance parameters, after the coefficients of the predictors.
     n_nuisances: int = 0
+    #: Sum over all rows of the multipliers of each shared power in their rates, (S, 2), as a sum of
+    #: two numbers, see `dark_rates`. Empty if the bound has no rates.
     totals: Numbers = read_only(np.empty((0, 2)))
 
 
@@ -76,24 +56,15 @@ def _parts(dtype: np.dtype, n_likelihoods: int) -> types.Type:
 
 
 class SeveralRows(NamedTuple):
-    """The data of several likelihoods, their rows numbered one likelihood after the other.
-
-    Kernels pass it on as they do `Rows`, and tuples of log factors' addresses with it.
-
-    Attributes
-    ----------
-    parts : tuple of Rows
-        One for each likelihood.
-    place : ndarray, shape (L + 1,), int64
-        Where the coefficients of each likelihood begin. What its rows share comes behind them.
-    """
+    """The data of several likelihoods, their rows numbered one likelihood after the other."""
 
     parts: Annotated[tuple[Rows, ...], _parts]
+    #: Where the coefficients of each likelihood begin, (L + 1,). What its rows share follows them.
     place: IntVector
 
 
 def are_several(rows: Any) -> bool:
-    """Whether these are `SeveralRows`, or their numba type."""
+    """Return whether these are `SeveralRows`, or their numba type."""
     return getattr(rows, "instance_class", type(rows)) is SeveralRows
 
 
@@ -103,7 +74,7 @@ def parts_of(rows: Rows | SeveralRows) -> tuple[Rows, ...]:
 
 
 def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
-    """Numba type of `Rows` or `SeveralRows` whose designs have the given dtype."""
+    """Return the numba type of `Rows` or `SeveralRows` whose designs have the given dtype."""
     if n_likelihoods > 1:
         return record_type(SeveralRows, dtype, n_likelihoods)
     return record_type(Rows, dtype)
@@ -111,7 +82,7 @@ def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def dot(x, w, start):
-    """X . w[start:][:len(x)] in double precision, in whatever order suits the vector unit."""
+    """Return x . w[start:][:len(x)] in double precision, in an order that suits the vector unit."""
     # Numba checks whether a signed index counts from the end: then no loop is vectorised.
     start = np.uint64(start)
     total = 0.0
@@ -136,13 +107,13 @@ def width(rows):
 
 @kernel_part
 def shared_part(rows, w):
-    """Return what all rows share, behind the coefficients: nuisance parameters, bound's own."""
+    """Return what all rows share, after the coefficients: nuisances, and the bound's numbers."""
     return w[rows.offset.shape[1] * width(rows) :]
 
 
 @kernel_part
 def bound_part(rows, w):
-    """Return what all rows share of their bound, behind coefficients and nuisance parameters."""
+    """Return what all rows share of their bound, after coefficients and nuisance parameters."""
     return w[rows.offset.shape[1] * width(rows) + rows.n_nuisances :]
 
 
@@ -159,17 +130,13 @@ def as_matrix(block, size):
 
 @kernel_part
 def row_predictors(rows, w, index, start, size, eta, block):
-    """Write the predictors of rows index[start:start + size] at coefficients w, shape (size, K).
+    """Write the predictors of rows index[start:start + size] at w to `eta`, then the sums.
 
-    The sums come behind them.
-
-    Parameters
-    ----------
-    block : ndarray, shape (n, X.shape[1]) or (0, X.shape[1])
-        Where the dense rows are put together, for one product of matrices if they are enough.
+    `block`, (n, X.shape[1]) or (0, X.shape[1]), is where the dense rows are put together, for one
+    product of matrices if they are enough.
     """
     n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
-    # One loop for each part of a design: the first is quick as long as the others stay out of it.
+    # One loop for each part of a design: the first is fast as long as the others stay out of it.
     if as_matrix(block, size):
         for i in range(size):
             n = index[start + i] - rows.first
@@ -206,9 +173,9 @@ def row_predictors(rows, w, index, start, size, eta, block):
 
 @kernel_part
 def add_rows(rows, index, start, size, factors, gradient, block):
-    """Add the rows' predictors' gradients in w, times factors of shape (size, K), to `gradient`.
+    """Add the rows' predictors' gradients in w, times factors (size, K), to `gradient`.
 
-    The gradients of the sums are added likewise; their factors come behind. `block` is as
+    The gradients of the sums are added likewise; their factors follow. `block` is as
     `row_predictors` has left it.
     """
     n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)

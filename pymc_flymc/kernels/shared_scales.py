@@ -9,27 +9,18 @@ import numpy as np
 
 from pymc_flymc.kernels.records import IntVector, Vector
 
-#: Powers of a scale: of effects that are as large as it, and of those that it multiplies.
+#: Powers of a scale: of effects that are as large as the scale, and of effects that it multiplies.
 CENTRED, NON_CENTRED = 1.0, -1.0
 
 
 class Locations(NamedTuple):
-    """Location of each of E effects: a number plus a weighted sum of other elements of theta.
+    """Location of each of E effects: a number plus a weighted sum of other elements of theta."""
 
-    Attributes
-    ----------
-    offset : ndarray, shape (E,)
-    first : ndarray, shape (E + 1,), int64
-        Where the terms of an effect begin.
-    place : ndarray, shape (T,), int64
-        Place in theta of each term, which is neither an effect of the same scale nor the scale.
-    weight : ndarray, shape (T,)
-    """
-
-    offset: Vector
-    first: IntVector
+    offset: Vector  #: Shape (E,).
+    first: IntVector  #: Where the terms of an effect begin, (E + 1,).
+    #: Index in theta of each term, (T,), neither the scale nor one of its effects.
     place: IntVector
-    weight: Vector
+    weight: Vector  #: Shape (T,).
 
     @classmethod
     def zero(cls, n: int) -> Locations:
@@ -38,38 +29,25 @@ class Locations(NamedTuple):
 
 
 class SharedScales(NamedTuple):
-    """Places in theta of K scales, in logarithms, and of the effects of each.
+    """Indices in theta of K scales, in logarithms, and of the effects of each."""
 
-    Attributes
-    ----------
-    scale : ndarray, shape (K,), int64
-        A scale may occur again, with effects of another kind.
-    first : ndarray, shape (K + 1,), int64
-        Where the effects of a scale begin among all of them.
-    effects : ndarray, shape (E,), int64
-    locations : Locations
-    power : ndarray, shape (E,)
-        An effect is multiplied by this power of exp(change of the scale's logarithm): `CENTRED` or
-        `NON_CENTRED` for scales themselves, another one for, say, a precision.
-    """
-
-    scale: IntVector
-    first: IntVector
-    effects: IntVector
+    scale: IntVector  #: Shape (K,). A scale may occur again, with effects of another kind.
+    first: IntVector  #: Where the effects of a scale begin among all of them, (K + 1,).
+    effects: IntVector  #: Shape (E,).
     locations: Locations
+    #: An effect is multiplied by this power of exp(change of the scale's logarithm), (E,):
+    #: `CENTRED` or `NON_CENTRED` for scales themselves, another one for, say, a precision.
     power: Vector
 
     @property
     def moved(self) -> np.ndarray:
-        """Places in theta whose smallest values moves of scales lead away from.
-
-        With centred effects these are the scales alone: effects are small for other reasons.
-        """
+        """Return indices in theta whose smallest values moves of scales lead away from."""
+        # With centred effects these are the scales alone: effects are small for other reasons.
         return np.concatenate([self.scale, self.effects[self.power == NON_CENTRED]])
 
     @property
     def n_reading(self) -> int:
-        """Number of scales whose moves change coefficients, so that rows are read."""
+        """Return the number of scales whose moves change coefficients, so that rows are read."""
         sets = zip(self.first[:-1], self.first[1:], strict=True)
         return sum(bool(np.any(self.power[i:j] != NON_CENTRED)) for i, j in sets)
 
@@ -92,7 +70,7 @@ class SharedScales(NamedTuple):
 
 
 def _joined_rows(firsts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return where rows of several lists begin if these stand one after the other."""
+    """Return where rows of several lists begin if these are concatenated."""
     lengths = np.concatenate([np.diff(first) for first in firsts])
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 

@@ -19,30 +19,19 @@ from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.rescaling import REPEATS, rescale
 from pymc_flymc.kernels.sweeps import Plan, begin, update_z
 
-#: Steps by which an interval may be extended in one update.
+#: Most steps by which an interval may be extended in one update.
 MAX_EXTENSIONS = 100
 
 
 class Slices(NamedTuple):
-    """Directions of updates, and the intervals they start from.
+    """Directions of updates, and the intervals they start from."""
 
-    Attributes
-    ----------
-    width : ndarray, shape (D,) or (1,)
-        First width of the interval, for each standardised coordinate or for all random directions.
-    random : int
-        Whether a transition updates along one random direction (1), or along each coordinate in
-        turn (0).
-    gain : ndarray, shape (1,)
-        Gain of the adaptation of widths; zero outside tuning.
-    direction : ndarray, shape (D,)
-        Buffer.
-    """
-
+    #: First width of the interval, for each standardised coordinate or for all random directions.
     width: Vector
+    #: Whether a transition is along a random direction (1), or each coordinate in turn (0).
     random: int
-    gain: Vector
-    direction: Vector
+    gain: Vector  #: Gain of the adaptation of widths, (1,); zero outside tuning.
+    direction: Vector  #: Buffer, (D,).
 
 
 def new_slices(n_parameters: int, random: bool) -> Slices:
@@ -54,7 +43,7 @@ def new_slices(n_parameters: int, random: bool) -> Slices:
 
 @kernel_part
 def log_ratio_along(posterior, slices, t, chain, bright, scratch):
-    """Log of p(theta, z) at t along the direction over that of the chain; and log density at t."""
+    """Return the log ratio of p(theta, z) at t along the direction, and the log density at t."""
     for j in range(chain.v.shape[0]):
         chain.v_new[j] = chain.v[j] + t * slices.direction[j]
     log_density = log_density_at(posterior, chain)
@@ -63,11 +52,9 @@ def log_ratio_along(posterior, slices, t, chain, bright, scratch):
 
 @kernel_part(inline="always")
 def update_along(rng, width, posterior, slices, chain, bright, scratch):
-    """Move along the direction by stepping out and shrinkage; return the length it shrank to.
-
-    Neal (2003), figures 3 and 5. The limit on the extensions is shared out at random between the
-    two ends, as is needed for the update to be reversible.
-    """
+    """Move along the direction by stepping out and shrinkage; return the length it shrank to."""
+    # Neal (2003), figures 3 and 5. The limit on the extensions is shared out at random between the
+    # two ends, as is needed for the update to be reversible.
     level = -rng.standard_exponential()  # log of a uniform height below the present density
     low = -width * rng.random()
     high = low + width
@@ -96,7 +83,7 @@ def update_along(rng, width, posterior, slices, chain, bright, scratch):
 
 @kernel_part(inline="always")
 def update_theta(rng, posterior, slices, chain, bright, scratch):
-    """One conditional update of theta: along each coordinate, or along one random direction."""
+    """Update theta once, conditionally: along each coordinate, or along one random direction."""
     n_parameters = chain.v.shape[0]
     take_dark(posterior.rows, bright, chain)
     if slices.random == 1:
@@ -117,10 +104,8 @@ def update_theta(rng, posterior, slices, chain, bright, scratch):
 
 @functools.cache
 def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
-    """Compiled ``run(rng, n, posterior, plan, slices, chain, bright, scratch)``.
-
-    Makes n transitions and returns the acceptance probability, one; or starts a chain, if n = 0.
-    """
+    """Return the compiled ``run(rng, n, posterior, plan, slices, chain, bright, scratch)``."""
+    # As in `metropolis`; the acceptance probability is one.
 
     @kernel(run_type(Plan, Slices, dtype=dtype, n_likelihoods=n_likelihoods))
     def run(rng, n, posterior, plan, slices, chain, bright, scratch):

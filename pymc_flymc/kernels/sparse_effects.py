@@ -1,6 +1,6 @@
 """Loops over the sparse columns of rows: effects of groups as codes, and any others.
 
-What they read is described in `rows.Rows`.
+Their data are described in `rows.Rows`.
 """
 
 from pymc_flymc.kernels.native import kernel_part
@@ -8,10 +8,7 @@ from pymc_flymc.kernels.native import kernel_part
 
 @kernel_part(inline="always")
 def add_effects(rows, index, start, size, w, place, sizes, eta, k):
-    """Add the rows' sparse columns times w[place:] to eta[:, k], one number after the other.
-
-    With `sizes`, the absolute values of the rows' numbers are used.
-    """
+    """Add the rows' sparse columns (or absolute `sizes`) times w[place:] to eta[:, k], in order."""
     n_values = rows.values.shape[1]
     n_ones = rows.codes.shape[1] - n_values
     for i in range(size):
@@ -55,7 +52,7 @@ def n_effects(rows, i):
 
 @kernel_part
 def effect_at(rows, i, j):
-    """Return the column and the size of the j-th of these numbers."""
+    """Return the column and the absolute value of the j-th of these numbers."""
     n_codes = rows.codes.shape[1]
     if j >= n_codes:
         place = rows.indptr[i] + j - n_codes

@@ -9,19 +9,15 @@ from pymc_flymc.kernels.records import Vector
 
 #: Constants of dual averaging (Hoffman & Gelman 2014, section 3.2.1).
 GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
-#: GAMMA for many effects of groups. While a chain tunes step sizes jump, and trajectories of short
-#: steps take long: of 100,000 effects they had 17 steps, and 14 with this; with the final size they
-#: have 12. Where a metric of correlated parameters is learnt meanwhile, jumps do no harm: of 36
-#: pairs of chains for effects of carriers and airports five had learnt a bad one with this, and
-#: none with GAMMA.
+#: GAMMA for many effects of groups. While a chain tunes, step sizes jump, and trajectories of short
+#: steps take long: for 100,000 effects they had 17 steps, and 14 with this; with the final size
+#: they have 12. While a metric of correlated parameters is learnt, jumps do no harm: of 36 pairs of
+#: chains for effects of carriers and airports five learnt a bad metric with this, none with GAMMA.
 GAMMA_OF_MANY = 0.2
 
 
 class Averaging(NamedTuple):
-    """Places in the state of dual averaging.
-
-    Centre of the shrinkage, updates made, mean error of the acceptance, averaged log step.
-    """
+    """Places in the state of dual averaging; `centre` is what it shrinks to, `error` is a mean."""
 
     centre: int = 0
     updates: int = 1
@@ -33,29 +29,17 @@ AVERAGING = Averaging()
 
 
 class StepSize(NamedTuple):
-    """Step size and its adaptation.
+    """Step size and its adaptation."""
 
-    Attributes
-    ----------
-    log_step : ndarray, shape (1,)
-        Log of the step size, in posterior standard deviations.
-    target : ndarray, shape (1,)
-        Acceptance rate aimed at.
-    gamma : ndarray, shape (1,)
-        The less, the further an update changes the step size.
-    averaging : ndarray, shape (4,)
-        State of dual averaging, in the places of `Averaging`.
-    """
-
-    log_step: Vector
-    target: Vector
-    gamma: Vector
-    averaging: Vector
+    log_step: Vector  #: Log of the step size, in posterior standard deviations, (1,).
+    target: Vector  #: Target acceptance rate, (1,).
+    gamma: Vector  #: The smaller, the more an update changes the step size, (1,).
+    averaging: Vector  #: State of dual averaging, in the places of `Averaging`.
 
 
 def new_step_size(n_parameters: int, target: float, gamma: float) -> StepSize:
     """Return the step size as a chain starts with it."""
-    # Optimal scaling of HMC (Beskos et al. 2013); there may be none but effects.
+    # Optimal scaling of HMC (Beskos et al. 2013); there may be no parameters but effects.
     log_step = np.log([max(n_parameters, 1) ** -0.25])
     size = StepSize(log_step, np.array([target]), np.array([gamma]), np.zeros(len(AVERAGING)))
     restart_adaptation(size)
@@ -63,7 +47,7 @@ def new_step_size(n_parameters: int, target: float, gamma: float) -> StepSize:
 
 
 def restart_adaptation(size: StepSize) -> None:
-    """Forget what dual averaging has seen, and start from the present step size."""
+    """Reset dual averaging, and start it from the present step size."""
     log_step = size.log_step[0]
     size.averaging[:] = 0.0
     size.averaging[AVERAGING.centre] = log_step + np.log(2.0)
@@ -71,13 +55,13 @@ def restart_adaptation(size: StepSize) -> None:
 
 
 def freeze_step(size: StepSize) -> None:
-    """Take the averaged step size: the end of adaptation."""
+    """Set the step size to the averaged one: the end of adaptation."""
     size.log_step[0] = size.averaging[AVERAGING.log_step]
 
 
 @kernel_part
 def adapt_step(size, accept, log_largest):
-    """Take note of a trajectory's acceptance probability (Hoffman & Gelman 2014, equation 6)."""
+    """Update dual averaging by an acceptance probability (Hoffman & Gelman 2014, equation 6)."""
     state = size.averaging
     state[AVERAGING.updates] += 1.0
     n = state[AVERAGING.updates]

@@ -1,9 +1,9 @@
 """Joint updates of theta and z whose theta is proposed by trajectories through a surrogate.
 
 The surrogate treats a set S of rows exactly, see `surrogate_density`. To propose, a chain makes
-Hamiltonian updates that are reversible for it, and draws the brightness of all other rows afresh.
-Prior, expansion and S cancel in the acceptance ratio, which is left with the bright rows' factors.
-With S empty a trajectory reads no row at all; with all rows in S it is Hamiltonian Monte Carlo.
+Hamiltonian updates that are reversible for it, and draws fresh brightness of all other rows. Prior,
+expansion and S cancel in the acceptance ratio, in which the bright rows' factors remain. With S
+empty a trajectory reads no row at all; with all rows in S it is Hamiltonian Monte Carlo.
 """
 
 import functools
@@ -36,38 +36,24 @@ from pymc_flymc.kernels.trajectory import (
     simulate,
 )
 
-#: Share of conditional random walks. They still move in tails that are heavier than those of the
-#: surrogate, where joint updates would be stuck.
+#: Share of conditional random walks. They still move in tails heavier than the surrogate's, where
+#: joint updates would be stuck.
 WALKS = 0.05
-#: Acceptance rate of these that is aimed at (Roberts, Gelman & Gilks 1997).
+#: Target acceptance rate of these (Roberts, Gelman & Gilks 1997).
 TARGET_WALK = 0.234
 
 
 class SurrogateProposals(NamedTuple):
-    """Settings of the proposals, and their adaptation.
+    """Settings of the proposals, and their adaptation."""
 
-    Attributes
-    ----------
-    gain : ndarray, shape (1,)
-        Robbins-Monro gain; zero outside tuning: with it, the kernel would not be a Markov chain.
-    repeats : ndarray, shape (1,)
-        Trajectories in a proposal.
-    walks : ndarray, shape (1,)
-        Share of conditional random walks.
-    log_scale : ndarray, shape (1,)
-        Log of the random walk's scale.
-    kept_force : ndarray, shape (D,)
-        Buffer: force at the chain's parameters. The dynamics keep the force at the walker's.
-    without_rows : ndarray, shape (1,)
-        Buffer: log density without rows at the chain's parameters, while scales move.
-    dynamics : Dynamics
-    """
-
+    #: Robbins-Monro gain, (1,); zero outside tuning, or else the chain would not be Markov.
     gain: Vector
-    repeats: Vector
-    walks: Vector
-    log_scale: Vector
+    repeats: Vector  #: Number of trajectories in a proposal, (1,).
+    walks: Vector  #: Share of conditional random walks, (1,).
+    log_scale: Vector  #: Log of the random walk's scale, (1,).
+    #: Buffer: force at the chain's parameters, (D,). The dynamics keep the force at the walker's.
     kept_force: Vector
+    #: Buffer: log density without rows at the chain's parameters, while scales move, (1,).
     without_rows: Vector
     dynamics: Dynamics
 
@@ -90,12 +76,12 @@ def new_surrogate_proposals(
 
 @kernel_part(inline="always")
 def update_walker(rng, posterior, surrogate, proposals, scratch):
-    """One Hamiltonian update of the walker, reversible for q."""
+    """Update the walker once by a Hamiltonian step, reversible for q."""
     walker, dynamics = surrogate.walker, proposals.dynamics
     copy(dynamics.kept_force, dynamics.force)
     arguments = (posterior, surrogate, dynamics, walker, scratch)
     before = walker.log_density[0]
-    follow, shorter = log_surrogate, 1.0  # none is shorter
+    follow, shorter = log_surrogate, 1.0  # trajectories are not shortened
     log_ratio = simulate(
         rng, follow, arguments, before, LARGEST_KICK, shorter, dynamics, walker, scratch
     )
@@ -113,7 +99,7 @@ def weigh(posterior, chain, bright):
 
 @kernel_part
 def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
-    """One conditional random walk of theta. Returns its acceptance probability."""
+    """Make one conditional random walk of theta. Return its acceptance probability."""
     scale = np.exp(proposals.log_scale[0])
     for j in range(chain.v.shape[0]):
         chain.v_new[j] = chain.v[j] + scale * rng.standard_normal()
@@ -132,7 +118,7 @@ def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
 
 @kernel_part
 def move_scale(rng, log_correction, posterior, surrogate, proposals, chain, bright, scratch):
-    """As `posterior.conditional_update`; leaves the chain's weight and force stale.
+    """Update as `posterior.conditional_update` does; leave the chain's weight and force stale.
 
     Needs proposals.without_rows, and leaves it there; and chain.dark of z.
     """
@@ -149,7 +135,7 @@ def move_scale(rng, log_correction, posterior, surrogate, proposals, chain, brig
 
 @kernel_part
 def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
-    """Update each scale in turn, conditionally on z. Writes the mean acceptance probability."""
+    """Update each scale in turn, conditionally on z. Write the mean acceptance probability."""
     dynamics = proposals.dynamics
     take_dark(posterior.rows, bright, chain)
     copy(chain.v, chain.v_new)
@@ -167,7 +153,7 @@ def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
 def transition(
     rng, walks, repeats, given_theta, posterior, surrogate, proposals, chain, bright, scratch
 ):
-    """One transition: trajectories or a conditional random walk, then a fresh z.
+    """Make one transition: trajectories or a conditional random walk, then a fresh z.
 
     Needs the force of the chain's parameters in proposals.kept_force, and leaves it there. With
     `given_theta`, z comes from its conditional distribution given theta instead.
@@ -184,7 +170,7 @@ def transition(
         rng, tables, posterior, walker.w, given_theta, chain.log_factor_new, scratch
     )
     # Bright rows alone are left in the acceptance ratio: q and the dark rows have cancelled. An
-    # infinite weight would be accepted, and never left again.
+    # infinite weight would be accepted, and the chain would never leave it.
     weight = finite_or_minus_inf(of_z, scratch)
     log_ratio = weight - chain.log_weight[0]
     accept = np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
@@ -198,7 +184,7 @@ def transition(
 
 @functools.cache
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
-    """Compiled `run`, as in `metropolis`."""
+    """Return the compiled `run`, as in `metropolis`."""
 
     @kernel(run_type(Surrogate, SurrogateProposals, dtype=dtype))
     def run(rng, n, posterior, surrogate, proposals, chain, bright, scratch):

@@ -19,39 +19,25 @@ from pymc_flymc.kernels.trajectory import density_and_gradient_at, row_force
 
 
 class Surrogate(NamedTuple):
-    """What a surrogate has beside its density.
+    """What a surrogate has in addition to its density."""
 
-    Attributes
-    ----------
-    tables : AliasTables
-        Of the rows outside S; those of S have rate zero there.
-    exact : Rows
-        The rows of S.
-    numbers : ndarray, shape (|S|,), int32
-        Numbers of the rows of S among themselves: from 0 on.
-    remainder_gradient : int
-        Address of their remainders R_n, with gradients.
-    walker : Chain
-        State of a proposal while it is made.
-    """
-
-    tables: AliasTables
-    exact: Rows
-    numbers: Int32Vector
-    remainder_gradient: int
-    walker: Chain
+    tables: AliasTables  #: Of the rows outside S; the rows of S have rate zero there.
+    exact: Rows  #: The rows of S.
+    numbers: Int32Vector  #: Indices of the rows of S among themselves: from 0 on.
+    remainder_gradient: int  #: Address of their remainders R_n, with gradients.
+    walker: Chain  #: State of a proposal while it is made.
 
 
 @kernel_part
 def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
-    """Log of q at chain.v_new; writes theta_new, w_new and the force."""
+    """Return the log of q at chain.v_new; write theta_new, w_new and the force."""
     log_density = density_and_gradient_at(posterior, dynamics, chain)
     return add_exact_rows(log_density, posterior, surrogate, dynamics, chain, scratch)
 
 
 @kernel_part
 def log_surrogate_along(posterior, surrogate, dynamics, chain, without_rows, scratch):
-    """As `log_surrogate`, and the log density without rows; reads no row if coefficients stay.
+    """Return `log_surrogate`, and the log density without rows; read no row if coefficients stay.
 
     In that case the force is stale. `without_rows` is the log density without rows at chain.v.
     """
@@ -77,7 +63,7 @@ def add_exact_rows(log_density, posterior, surrogate, dynamics, chain, scratch):
         chain.theta_new,
         chain.w_new,
         dynamics.gradient_new,
-        surrogate.walker.dark,  # of no row: zeros
+        surrogate.walker.dark,  # no rows: zeros
         dynamics,
         chain.log_factor_new,
         scratch,

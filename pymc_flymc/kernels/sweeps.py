@@ -2,7 +2,7 @@
 
 Each sweep visits rows one after the other (in random or fixed order) with a kernel that leaves the
 row's conditional distribution, P(z_n = 1 | theta) = 1 - B_n/L_n, invariant. None does O(N) work,
-but for `begin`, which starts a chain.
+except for `begin`, which starts a chain.
 """
 
 from typing import Annotated, NamedTuple
@@ -22,58 +22,35 @@ NONE, IMPLICIT, WITH_REPLACEMENT, WITHOUT_REPLACEMENT, CYCLE = range(5)
 
 
 class Plan(NamedTuple):
-    """How z is resampled; see `pymc_flymc.target.resampling`.
+    """How z is resampled; see `pymc_flymc.target.resampling`."""
 
-    Attributes
-    ----------
-    scheme : int
-        One of the constants of this module.
-    sweeps : int
-        Sweeps after each update of theta.
-    size : int
-        Explicit schemes: rows visited in a sweep.
-    cursor : ndarray, shape (1,), int64
-        CYCLE: the next row to visit. Part of a chain's state.
-    stamp : ndarray, shape (N,) or (0,), int64
-        WITHOUT_REPLACEMENT: the last sweep that visited a row; ``stamp_now[0]`` is the current one.
-    stamp_now : ndarray, shape (1,), int64
-    q : ndarray, shape (L,), float64
-        IMPLICIT: probability of proposing a dark row, by level.
-    order : ndarray, shape (N,) or (0,), int32
-        IMPLICIT: rows sorted by level; level l has order[start[l]:start[l + 1]].
-    start : ndarray, shape (L + 1,), int64
-    level : ndarray, shape (N,) or (0,), uint8
-        IMPLICIT: level of each row.
-    candidates : ndarray, shape (CHUNK,), int32
-        Scratch.
-    log_factor : ndarray, shape (CHUNK,), float64
-        Scratch.
-    """
-
-    scheme: int
-    sweeps: int
-    size: int
-    cursor: IntVector
+    scheme: int  #: One of the constants of this module.
+    sweeps: int  #: Sweeps after each update of theta.
+    size: int  #: Explicit schemes: number of rows visited in a sweep.
+    cursor: IntVector  #: CYCLE: the next row to visit, (1,). Part of a chain's state.
+    #: WITHOUT_REPLACEMENT: the last sweep that visited a row; ``stamp_now[0]`` is the current one.
     stamp: IntVector
     stamp_now: IntVector
-    q: Vector
+    q: Vector  #: IMPLICIT: probability of proposing a dark row, by level, (L,).
+    #: IMPLICIT: rows sorted by level, (N,) or (0,); level l has order[start[l]:start[l + 1]].
     order: Annotated[np.ndarray, unwritten(types.int32)]
     start: IntVector
+    #: IMPLICIT: level of each row, (N,) or (0,).
     level: Annotated[np.ndarray, unwritten(types.uint8)]
-    candidates: Int32Vector
+    candidates: Int32Vector  #: Buffer, (CHUNK,), as `log_factor` is.
     log_factor: Vector
 
 
 @kernel_part(inline="always")
 def update_z(rng, posterior, plan, w, bright, scratch):
-    """Update z given theta, by as many sweeps as the plan says."""
+    """Update z given theta, by the plan's number of sweeps."""
     for _i in range(plan.sweeps):
         sweep(rng, plan, posterior.rows, posterior.log_factor, w, bright, scratch)
 
 
 @kernel_part(inline="always")
 def sweep(rng, plan, rows, log_factor, w, bright, scratch):
-    """One update of z by the plan's scheme."""
+    """Update z once by the plan's scheme."""
     if plan.scheme == IMPLICIT:
         implicit_sweep(rng, plan, rows, log_factor, w, bright, scratch)
     elif plan.scheme != NONE:
@@ -82,10 +59,10 @@ def sweep(rng, plan, rows, log_factor, w, bright, scratch):
 
 @kernel_part(inline="always")
 def implicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
-    """Metropolis-Hastings updates of all rows, in time proportional to the number of proposals.
+    """Update all rows by Metropolis-Hastings, in time proportional to the number of proposals.
 
     Algorithm 2 of Maclaurin & Adams (2014) with a proposal probability q by level instead of one.
-    A row is updated once per sweep: those bright at its start may darken, those dark may brighten.
+    A row is updated once per sweep: rows bright at its start may darken, dark rows may brighten.
     If a row that has just darkened could brighten again, its conditional distribution would not be
     invariant. Hence dark rows are visited first, and those that brighten stay beyond `n_bright`.
     """
@@ -95,7 +72,7 @@ def implicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
         place = plan.start[level] - 1
         stop = plan.start[level + 1]
         while True:
-            # The distance to the next proposal is geometric: rows in between are never looked at.
+            # The distance to the next proposal is geometric: rows in between are never visited.
             place += rng.geometric(plan.q[level])
             # A geometric variate can exceed the integers when q is tiny: then it wraps below zero.
             if place >= stop or place < 0:
@@ -131,7 +108,7 @@ def _brighten_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
 
 @kernel_part(inline="always")
 def explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
-    """Gibbs updates of a subset of the rows (Maclaurin & Adams 2014, Algorithm 1, lines 3 to 6)."""
+    """Update a subset of the rows by Gibbs (Maclaurin & Adams 2014, Algorithm 1, lines 3 to 6)."""
     n_rows = bright.slot.shape[0]
     plan.stamp_now[0] += 1
     drawn = 0
@@ -157,10 +134,8 @@ def explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
 
 @kernel_part(inline="always")
 def begin(rng, posterior, plan, chain, bright, scratch):
-    """Start a chain at chain.v: evaluate the density, and draw all of z given theta. O(N).
-
-    Where the odds of a row are NaN, so is the density of the parameters: it is taken as zero.
-    """
+    """Start a chain at chain.v: evaluate the density, and draw all of z given theta. O(N)."""
+    # If the odds of a row are NaN, so is the density of the parameters: it is taken as zero.
     unstandardise(posterior.geometry, chain.v, chain.theta)
     chain.log_density[0] = log_density_of(posterior, chain.theta, chain.w)
     rows, log_factor, w = posterior.rows, posterior.log_factor, chain.w
@@ -179,11 +154,9 @@ def begin(rng, posterior, plan, chain, bright, scratch):
 
 @kernel_part
 def gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
-    """Draw z_n afresh, one after the other, for the rows in plan.candidates[:size].
-
-    Without a bound (scheme NONE) B = 0: all rows are bright, and their log factor is log L itself.
-    Rows whose rate is infinite are bright, too.
-    """
+    """Draw z_n given theta, one after the other, for the rows in plan.candidates[:size]."""
+    # Without a bound (scheme NONE) B = 0: all rows are bright, and their log factor is log L
+    # itself. Rows whose rate is infinite are bright, too.
     log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_factor, scratch)
     for i in range(size):
         n = plan.candidates[i]
@@ -193,7 +166,7 @@ def gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
         if is_bright(bright, n):
             darken(bright, bright.slot[n] - 1)
         # P(z_n = 1) = 1 - B/L = odds / (1 + odds).
-        # A row that is always bright is so even where its likelihood, and so the density, is zero.
+        # A row that is always bright is so even if its likelihood, and so the density, is zero.
         always = plan.scheme == NONE or rate == np.inf
         if always or rng.random() < 1.0 / (1.0 + np.exp(-log_odds)):
             brighten(bright, n, plan.log_factor[i])

@@ -20,51 +20,33 @@ from pymc_flymc.kernels.posterior import finite_or_minus_inf
 from pymc_flymc.kernels.records import Vector, zeros
 from pymc_flymc.kernels.step_size import GAMMA, StepSize, adapt_step, new_step_size
 
-#: Steps in a trajectory, at most: reached only while the step size is far from tuned.
+#: Most steps in a trajectory, reached only while the step size is far from tuned.
 MAX_STEPS = 256
-#: Largest step size, in posterior standard deviations, where N(0, I) is followed exactly: with a
-#: normal posterior any would be accepted. With a skewed one, proposals from the tail may be
-#: accepted so rarely, and others so often, that the mean rate says nothing; two kicks are safer.
+#: Largest step size, in posterior standard deviations, if N(0, I) is followed exactly: with a
+#: normal posterior any size would be accepted. With a skewed posterior, proposals from the tail may
+#: be accepted so rarely, and others so often, that the mean rate is no guide; two kicks are safer.
 LARGEST_STEP = 1.25
-#: Largest change of a coordinate of the momentum, which is N(0, 1), in half a step. What undoes the
-#: rotation may be larger, and local sweeps have no limit. Both 1 and 1.5 let chains reach steep
-#: tails as they should; 1.5 binds less often.
+#: Largest change of a coordinate of the momentum, which is N(0, 1), in half a step. The part that
+#: undoes the rotation may be larger, and local sweeps have no limit. Both 1 and 1.5 let chains
+#: reach steep tails as they should; 1.5 binds less often.
 LARGEST_KICK = 1.5
 
 
 class Dynamics(NamedTuple):
-    """Step size, length of trajectories, and buffers.
-
-    Attributes
-    ----------
-    step_size : StepSize
-    length : ndarray, shape (1,)
-        Largest length of a trajectory; zero for single leapfrog steps.
-    gain : ndarray, shape (1,)
-        Whether the step size is being adapted (0 or 1).
-    n_steps : ndarray, shape (1,)
-        Steps made.
-    log_density_new : ndarray, shape (1,)
-        Log density at the end of the trajectory, without rows.
-    momentum, slope, gradient, gradient_new, total_gradient, force, kept_force : ndarray
-        Buffers, the slope in coefficients of shape (P,), all others (D,). `gradient` and
-        `gradient_new` are those of the log density without rows, at the chain's parameters and at
-        the end of the trajectory; `total_gradient` is that with rows; `force` is the same in
-        standardised coordinates; and `kept_force` is the force where a trajectory begins.
-    """
+    """Step size, length of trajectories, and buffers: the slope is (P,), all others (D,)."""
 
     step_size: StepSize
-    length: Vector
-    gain: Vector
-    n_steps: Vector
-    log_density_new: Vector
+    length: Vector  #: Largest length of a trajectory, (1,); zero for single leapfrog steps.
+    gain: Vector  #: Whether the step size is being adapted (0 or 1), (1,).
+    n_steps: Vector  #: Number of steps made, (1,).
+    log_density_new: Vector  #: Log density at the end of the trajectory, without rows, (1,).
     momentum: Vector
     slope: Vector
-    gradient: Vector
-    gradient_new: Vector
-    total_gradient: Vector
-    force: Vector
-    kept_force: Vector
+    gradient: Vector  #: Of the log density without rows, at the chain's parameters.
+    gradient_new: Vector  #: The same at the end of the trajectory.
+    total_gradient: Vector  #: With rows.
+    force: Vector  #: `total_gradient` in standardised coordinates.
+    kept_force: Vector  #: The force where a trajectory begins.
 
 
 def new_dynamics(
@@ -83,7 +65,7 @@ def new_dynamics(
 
 @kernel_part
 def density_and_gradient(posterior, theta, w, gradient):
-    """Log density without rows; writes w and the gradient, both at theta."""
+    """Return the log density without rows; write w and the gradient, both at theta."""
     return call_density_gradient(
         posterior.density_gradient, posterior.jacobian, theta, posterior.statistics, w, gradient
     )
@@ -91,7 +73,7 @@ def density_and_gradient(posterior, theta, w, gradient):
 
 @kernel_part
 def density_and_gradient_at(posterior, dynamics, chain):
-    """As `density_and_gradient`, at chain.v_new; writes theta_new, and leaves all in buffers."""
+    """Return `density_and_gradient` at chain.v_new; write theta_new, and leave all in buffers."""
     unstandardise(posterior.geometry, chain.v_new, chain.theta_new)
     dynamics.log_density_new[0] = density_and_gradient(
         posterior, chain.theta_new, chain.w_new, dynamics.gradient_new
@@ -116,8 +98,8 @@ def row_force(
 ):
     """Return the sum of the log factors of rows index[:count], less the rate of the dark rows.
 
-    Writes the factors and the force, which is the gradient in v. It is made of `gradient`, in theta
-    and without rows, and of the gradients of these rows and of `dark`, as `take_dark` has left it.
+    Writes the factors and the force, which is the gradient in v. It is the sum of `gradient`, in
+    theta without rows, and of the gradients of these rows and of `dark`, see `take_dark`.
     """
     total = dynamics.total_gradient
     for j in range(total.shape[0]):
@@ -135,7 +117,7 @@ def row_force(
 
 @kernel_part
 def kinetic_energy(momentum):
-    """|p|^2 / 2: momenta are N(0, I) in standardised coordinates."""
+    """Return |p|^2 / 2: momenta are N(0, I) in standardised coordinates."""
     total = 0.0
     for j in range(momentum.shape[0]):
         total += 0.5 * momentum[j] * momentum[j]
@@ -144,7 +126,7 @@ def kinetic_energy(momentum):
 
 @kernel_part
 def draw_steps(rng, dynamics, shorter):
-    """Draw the number of steps, and their size, which is at most that of `dynamics` over `shorter`.
+    """Draw the number of steps, and their size, at most the one of `dynamics` over `shorter`.
 
     The length is random, because trajectories of one length might return to where they began. It is
     at least half the largest: a shorter one would cost a gradient, too. It must not depend on the
@@ -166,13 +148,13 @@ def kick(step, force, pull, largest):
 
     `pull` is the force of a normal density towards its centre, which the rotation between kicks
     applies and kicks take back. In tails heavier than normal it exceeds the posterior's force,
-    however far out. Unless kicks undo it there, hardly any step from or to there is accepted.
+    at any distance. Unless kicks undo it there, steps from or to there are almost never accepted.
 
     Any other change is at most `largest`. A density may fall off much faster on one side than
-    elsewhere, as that of an effect without events does. There the force throws a step that fits all
-    else far out. Such steps are rejected, and so are those that would lead there: without a limit,
-    chains hardly visit that side. Any function of the position may be the kick: volume is kept, and
-    a trajectory is its own way back. Small steps are not affected.
+    elsewhere, as the density of an effect without events does. There the force throws a step that
+    fits everywhere else into the tail. Such steps are rejected, and so are the steps that would
+    lead there: without a limit, chains rarely visit that side. Any function of the position may be
+    the kick: volume is kept, and a trajectory is its own way back. Small steps are not affected.
     """
     undone = 0.5 * step * pull
     change = 0.5 * step * (force + pull)
@@ -183,20 +165,13 @@ def kick(step, force, pull, largest):
 def simulate(
     rng, log_density_at, arguments, log_density, largest, shorter, dynamics, chain, scratch
 ):
-    """Follow a trajectory from chain.v to chain.v_new. Returns its log acceptance ratio.
+    """Follow a trajectory from chain.v to chain.v_new. Return its log acceptance ratio.
 
-    Parameters
-    ----------
-    log_density_at : function
-        Called with the arguments at each point of the trajectory: returns the log density at
-        chain.v_new, and writes `dynamics.force` there.
-    log_density : float
-        At chain.v, where `dynamics.force` is to begin with.
-    largest : float
-        Largest kick of a coordinate of the momentum.
-    shorter : float
-        What the length and its steps are divided by. The step size is adapted if this is one. It
-        must not depend on the state.
+    ``log_density_at``, called with `arguments` at each point, returns the log density at
+    chain.v_new and writes `dynamics.force` there; `log_density` is the one at chain.v, whose force
+    is there at the start. `largest` is the largest kick of a coordinate. The length and its steps
+    are divided by `shorter`, which must not depend on the state; if it is one, the step size
+    adapts.
     """
     n_steps, step = draw_steps(rng, dynamics, shorter)
     momentum, force = dynamics.momentum, dynamics.force

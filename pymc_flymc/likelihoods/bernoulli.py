@@ -68,7 +68,7 @@ class BernoulliLogit(Bernoulli):
         return expit(eta)
 
     def find(self, p: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
-        """As of the base class, and log odds of what has none of the other links."""
+        """Return the predictor, or the log odds of a probability with none of the other links."""
         eta = super().find(p, rv)
         if eta is not None:
             return eta
@@ -88,7 +88,7 @@ class BernoulliProbit(Bernoulli):
 
     name = "bernoulli-probit"
     usage = "pm.Bernoulli(p=pm.math.invprobit(eta))"
-    #: pm.math.invprobit has the square root of two only in single precision.
+    #: pm.math.invprobit has the square root of two in single precision only.
     rtol = 1e-8
 
     def inverse_link(self, eta: np.ndarray) -> np.ndarray:
@@ -96,7 +96,7 @@ class BernoulliProbit(Bernoulli):
         return ndtr(eta)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return ``log Phi(s)``, s = (2y - 1) eta."""
+        """Return ``log Phi(s)`` with s = (2y - 1) eta."""
         (eta,) = arguments
         value: TensorVariable = log_normal_cdf((2.0 * y - 1.0) * eta)
         return value
@@ -115,20 +115,16 @@ class BernoulliCloglog(Bernoulli):
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
     ) -> np.ndarray:
-        """Return the limit from the graph, or that of small t = exp(eta) for y = 1.
-
-        The third and fourth derivatives of log(1 - exp(-t)) never exceed t/2. The limit from the
-        graph is their largest value at any distance. If it were used beyond the local region,
-        conditional updates would hardly leave that region.
-        """
+        """Return the bound from the graph, or a tighter one for small t = exp(eta) and y = 1."""
+        # The third and fourth derivatives of log(1 - exp(-t)) never exceed t/2. The bound from the
+        # graph is their largest value at any distance: beyond the local region it would be so loose
+        # that conditional updates would rarely leave the region.
         limit = super().derivative_bound(order, low, high, y)
         small = 0.5 * np.exp(np.asarray(high, dtype=np.float64))
         return np.where(np.asarray(y) == 1, np.minimum(limit, small), limit)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return ``log(1 - exp(-t))`` or ``-t``, t = exp(eta).
-
-        Branches that are not taken get an argument at which they and their derivatives are finite.
-        """
+        """Return ``log(1 - exp(-t))`` for y = 1, or ``-t`` for y = 0, with t = exp(eta)."""
+        # Branches not taken get an argument at which they and their derivatives are finite.
         (eta,) = arguments
         return pt.switch(y > 0.5, log_positive(eta), -pt.exp(pt.switch(y > 0.5, 0.0, eta)))

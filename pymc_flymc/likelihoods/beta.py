@@ -53,10 +53,8 @@ class Beta(Family):
         return values
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log density, without what depends on y alone.
-
-        It uses ``log Gamma(A) = log Gamma(1 + A) - log A``, which is accurate for tiny shapes, too.
-        """
+        """Return the log density without terms in y alone."""
+        # log Gamma(A) = log Gamma(1 + A) - log A is accurate for tiny shapes, too.
         eta, tau = arguments
         phi, mean, other = pt.exp(tau), pt.sigmoid(eta), pt.sigmoid(-eta)
         small = tau - pt.softplus(-eta) - pt.softplus(eta)
@@ -67,18 +65,18 @@ class Beta(Family):
     def third_bound(
         self, eta: np.ndarray, half_width: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> np.ndarray:
-        r"""Return a limit on third derivatives near eta, along directions within the spread.
+        r"""Return a bound on the third derivatives near eta, along directions within the spread.
 
         With :math:`w = \mu (1 - \mu)` and :math:`h = \mathrm{logit}(y) - \psi(A) + \psi(B)` the
-        derivative in eta is :math:`\phi w h`. Products of w, h and their derivatives are limited
-        factor by factor; limits from the graph would be far larger, as its terms cancel. For
+        derivative in eta is :math:`\phi w h`. Products of w, h and their derivatives are bounded
+        factor by factor; bounds from the graph would be far larger, because its terms cancel. For
         digamma functions and their derivatives
 
         .. math:: 1 < x \psi'(x) < 1 + 1/x, \quad -1/x < x \psi'(x) + x^2 \psi''(x) < 0, \quad
                   1/2 < x^2 \psi'(x) - x < 1, \quad
                   1/2 < 3 x^2 \psi'(x) + x^3 \psi''(x) - 2 x < 1,
 
-        so that in tau little is left of h, and of the derivative's own growth.
+        so that h, and the derivative itself, grow little with tau.
         """
         (low, tau_low), (high, tau_high) = eta - half_width, eta + half_width
         c, c_tau = spread
@@ -107,11 +105,9 @@ class Beta(Family):
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        r"""Return a limit on third derivatives which grows with phi, no faster than its square.
-
-        As :math:`|\psi(x)| \le |\log x| + 1/x` and :math:`\phi w / A \le 1`, all of them are at
-        most a multiple of phi, of its logarithm, and of those of y and 1 - y.
-        """
+        """Return a bound on third derivatives which grows with phi, no faster than its square."""
+        # As |psi(x)| <= |log x| + 1/x and phi w / A <= 1, all of them are at most a multiple of
+        # phi, of its logarithm, and of the logarithms of y and 1 - y.
         tau = eta[1]
         limit = _anywhere(np.exp(tau), np.abs(tau), y) * spread.sum(axis=0) ** 3
         return np.asarray(limit), 2.0 * spread[1]
@@ -120,9 +116,9 @@ class Beta(Family):
 class BetaBinomial(JointlySmoothFamily):
     r"""Observed successes in n trials; their probability is beta with mean ``sigmoid(eta_n)``.
 
-    The log-likelihood of y successes is :math:`R(A, y) + R(B, n - y) - R(\phi, n)` with
-    :math:`R(x, k) = \sum_{j < k} \log(x + j)`, but for what depends on y alone. The larger
-    :math:`\tau` is, the less the probability varies.
+    Up to terms in y alone, the log-likelihood of y successes is
+    :math:`R(A, y) + R(B, n - y) - R(\phi, n)` with :math:`R(x, k) = \sum_{j < k} \log(x + j)`.
+    The larger :math:`\tau` is, the less the probability varies.
     """
 
     name = "beta-binomial"
@@ -146,7 +142,7 @@ class BetaBinomial(JointlySmoothFamily):
         return _BINOMIAL.read_observed(values, name)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log-likelihood but for the binomial coefficient."""
+        """Return the log-likelihood without the binomial coefficient."""
         (eta, tau), (successes, trials) = arguments, y
         value: Any = log_rising_of_exp(tau - pt.softplus(-eta), successes)
         value += log_rising_of_exp(tau - pt.softplus(eta), trials - successes)
@@ -156,13 +152,7 @@ class BetaBinomial(JointlySmoothFamily):
 def _mean_and_size(
     a: TensorVariable, b: TensorVariable, name: str, rv: TensorVariable
 ) -> TensorVariable | None:
-    """Return eta and log nu, shape (N, 2), of the shapes `_shapes_of` understands, or None.
-
-    Raises
-    ------
-    ValueError
-        If a constant nu is not positive and finite; `name` is what the message calls it.
-    """
+    """Return eta and log nu, shape (N, 2), of the shapes `_shapes_of` understands, or None."""
     found = _shapes_of(a, b, rv)
     if found is None:
         return None
@@ -177,10 +167,7 @@ def _mean_and_size(
 
 
 def _shapes_of(a: TensorVariable, b: TensorVariable, rv: TensorVariable) -> tuple[Any, Any] | None:
-    """Return eta and nu of the shapes ``nu sigmoid(eta)`` and ``nu (1 - sigmoid(eta))``, or None.
-
-    nu is a scalar if it is the same for all rows.
-    """
+    """Return eta and nu of shapes ``nu sigmoid(eta)`` and ``nu (1 - sigmoid(eta))``, or None."""
     first = first_equals(pt.add(a, b))
 
     def same(p: Any, q: Any) -> bool:
@@ -206,7 +193,7 @@ def _shapes_of(a: TensorVariable, b: TensorVariable, rv: TensorVariable) -> tupl
 
 
 def _signed(v: Any) -> tuple[int, Any]:
-    """Return a sign, 1 or -1, and the variable of which v is the product with it."""
+    """Return a sign, 1 or -1, and the variable v is that sign times."""
     if is_from(v, ps.Neg):
         sign, inner = _signed(v.owner.inputs[0])
         return -sign, inner
@@ -218,7 +205,7 @@ def _signed(v: Any) -> tuple[int, Any]:
 
 
 def _is_number(v: Any, number: int) -> bool:
-    """Return whether a variable is a number for all rows."""
+    """Return whether a variable equals a number in all rows."""
     v = without(v, DimShuffle)
     return isinstance(v, Constant) and v.data.size == 1 and bool(v.data == number)
 
@@ -246,5 +233,5 @@ def _slope_in_tau(eta: np.ndarray, tau: np.ndarray, y: np.ndarray) -> np.ndarray
 
 
 def _anywhere(phi: np.ndarray, size: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Limit of all third derivatives, for phi and the absolute value of its logarithm."""
+    """Return a bound on all third derivatives; `size` is ``|log phi|``."""
     return np.asarray(phi * (2.0 * size - np.log(y) - np.log1p(-y) + 2.0) + 6.0)

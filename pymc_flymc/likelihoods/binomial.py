@@ -19,7 +19,7 @@ from pymc_flymc.likelihoods.value_checks import check_counts, check_parameter, c
 
 
 class BinomialLogit(SmoothFamily):
-    """Observed successes in n trials with ``P(success) = sigmoid(eta_n)`` for each of them."""
+    """Observed successes in n trials, each with ``P(success) = sigmoid(eta_n)``."""
 
     name = "binomial-logit"
     form = LOGISTIC
@@ -53,16 +53,13 @@ class BinomialLogit(SmoothFamily):
         return values
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return ``y eta - n log(1 + exp(eta))``: all of it but a term that depends on y alone."""
+        """Return ``y eta - n log(1 + exp(eta))``, without terms in y alone."""
         (eta,), (successes, trials) = arguments, y
         return successes * eta - trials * pt.softplus(eta)
 
 
 class Geometric(BinomialLogit):
-    """Observed numbers of trials up to the first success, of probability ``sigmoid(eta_n)``.
-
-    The likelihood is that of one success in so many trials.
-    """
+    """Observed numbers of trials up to the first success, as one success in so many trials."""
 
     name = "geometric"
     usage = "pm.Geometric(p=pm.math.sigmoid(eta))"
@@ -84,15 +81,7 @@ class Geometric(BinomialLogit):
 
 
 def check_trials(n: TensorVariable, rv: TensorVariable) -> None:
-    """Refuse numbers of trials that are not data, or that are negative.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If they depend on other variables.
-    ValueError
-        If there are negative ones.
-    """
+    """Refuse numbers of trials that are negative, or that depend on variables."""
     if free_inputs([n]):
         raise UnsupportedModelError(
             f"n of the observed variable {rv.name!r} depends on other variables; Firefly needs "

@@ -22,24 +22,15 @@ from pymc_flymc.likelihoods.value_checks import check_values, is_positive
 class CensoredNormal(SmoothFamily):
     r"""Values with normal noise around the predictor, or their logarithms, censored at limits.
 
-    The predictor here is :math:`\psi = (\eta - y) / \sigma` (Olsen 1978), which is linear in
-    coefficients over :math:`\sigma` and in :math:`1 / \sigma` itself: where sigma is sampled the
-    design has a column of y. The log-likelihood is :math:`-\psi^2 / 2 - \log\sigma` of a value
-    that is not censored, :math:`\log\Phi(\psi)` of one at the upper limit, and
-    :math:`\log\Phi(-\psi)` of one at the lower limit. The first of them is its own expansion.
-
-    Attributes
-    ----------
-    of_logarithms : bool
-        Whether the model observes the values whose logarithms are normal; it is read from there.
-
-    References
-    ----------
-    Olsen, R. J. (1978). Note on the uniqueness of the maximum likelihood estimator for the Tobit
-    model. *Econometrica* 46, 1211-1215.
+    The predictor here is :math:`\psi = (\eta - y) / \sigma`, which is linear in coefficients over
+    :math:`\sigma` and in :math:`1 / \sigma` itself: if sigma is sampled, the design has a column of
+    y. The log-likelihood is :math:`-\psi^2 / 2 - \log\sigma` for an uncensored value,
+    :math:`\log\Phi(\psi)` at the upper limit, and :math:`\log\Phi(-\psi)` at the lower limit. The
+    first of them is its own expansion. Olsen, R. J. (1978), Note on the uniqueness of the maximum
+    likelihood estimator for the Tobit model, *Econometrica* 46, 1211-1215.
     """
 
-    of_logarithms: bool = False
+    of_logarithms: bool = False  #: Whether the model observes values whose logarithms are normal.
     name = "censored-normal"
     usage = (
         "pm.Censored(pm.Normal.dist(eta, sigma), lower=lower, upper=upper), "
@@ -48,11 +39,11 @@ class CensoredNormal(SmoothFamily):
     row_data: tuple[str, ...] = ("the state",)
 
     def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is a normal or log-normal one, censored."""
+        """Return whether a random variable is a censored normal or log-normal one."""
         return is_censored(rv) and isinstance(uncensored(rv).owner.op, NormalRV | LogNormalRV)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return psi, which values are censored, and the further terms of those that are not."""
+        """Return psi, which values are censored, and the further terms of uncensored ones."""
         of_logarithms = isinstance(uncensored(rv).owner.op, LogNormalRV)
         normal, state, _ = censoring_of(rv, lowest=0.0 if of_logarithms else -np.inf)
         mu, sigma = normal.owner.op.dist_params(normal.owner)
@@ -64,7 +55,7 @@ class CensoredNormal(SmoothFamily):
         return RowParameters(likelihood, psi, row_data=[state], rest=rest)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return whether values are uncensored, and at which limit the others are, (N, 2)."""
+        """Return whether values are uncensored, and at which limit they are otherwise, (N, 2)."""
         y, state = np.asarray(values, dtype=np.float64).T
         good, what = np.isfinite(y), "finite"
         if self.of_logarithms:

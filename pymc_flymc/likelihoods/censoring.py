@@ -11,27 +11,18 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate, free_inputs
 
 _CENSORED: Any = pm.Censored.rv_type
-#: What values must be, for messages: those beyond the limits have the state NaN.
+#: What values must be, for messages: values beyond the limits have the state NaN.
 WITHIN_LIMITS = "{}, or beyond the limit of censoring"
 
 
 class Censoring(NamedTuple):
-    """A variable, and which of its values are censored.
-
-    Attributes
-    ----------
-    variable : TensorVariable
-        The variable that is censored, or the variable itself.
-    state : TensorVariable
-        Graph of one number for each row, or of one for all: 1 at the upper limit, -1 at the lower
-        one, 0 between them, NaN beyond them. The observed variable stands for its values.
-    from_left : bool
-        Whether there may be values at a lower limit.
-    """
+    """A variable without its censoring, and which of its values are censored."""
 
     variable: TensorVariable
+    #: Graph of 1 at the upper limit, -1 at the lower one, 0 between them and NaN beyond them: for
+    #: each row, or for all. The observed variable stands for its values.
     state: TensorVariable
-    from_left: bool
+    from_left: bool  #: Whether there may be values at a lower limit.
 
 
 def is_censored(rv: TensorVariable) -> bool:
@@ -40,24 +31,12 @@ def is_censored(rv: TensorVariable) -> bool:
 
 
 def uncensored(rv: TensorVariable) -> TensorVariable:
-    """Return the variable that is censored, or the variable itself."""
+    """Return the variable inside ``pm.Censored``, or the variable itself."""
     return rv.owner.op.dist_params(rv.owner)[0] if is_censored(rv) else rv
 
 
 def censoring_of(rv: TensorVariable, lowest: float) -> Censoring:
-    """Return which values of a variable are censored.
-
-    Parameters
-    ----------
-    rv : TensorVariable
-    lowest : float
-        Values are always above it. A lower limit for all rows that is not above it censors none.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If a limit depends on other variables.
-    """
+    """Return which values of a variable, always above `lowest`, are censored at fixed limits."""
     if not is_censored(rv):
         return Censoring(rv, pt.constant(0.0), False)
     variable, lower, upper = rv.owner.op.dist_params(rv.owner)

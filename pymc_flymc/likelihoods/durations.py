@@ -33,24 +33,16 @@ _WEIBULL: Any = pm.Weibull.rv_type
 class Durations(SmoothFamily):
     r"""Positive values y with the scale ``exp(eta_n)``, which may be censored.
 
-    Up to a constant the log-likelihood is :math:`-a\,\eta - (y e^{-\eta})^k`. Of a Weibull variable
-    k is the shape, and so is a; a gamma variable has its shape for a and k = 1. With :math:`s = (y
-    e^{-\eta})^k` that of a value at the upper limit is -s, and at the lower one
-    :math:`\log(1 - e^{-s})`.
-
-    Attributes
-    ----------
-    power, mass : float
-        k and a; they are read from the model.
-    from_left : bool
-        Whether there may be values at a lower limit; it is read, too.
-    has_zeros : bool
-        Whether the density at zero is positive and finite, as for an exponential variable.
+    Up to a constant the log-likelihood is :math:`-a\,\eta - (y e^{-\eta})^k`. A Weibull variable of
+    shape k has a = k; a gamma variable has its shape for a, and k = 1. With
+    :math:`s = (y e^{-\eta})^k` a value at the upper limit has the log-likelihood -s, and one at the
+    lower limit :math:`\log(1 - e^{-s})`.
     """
 
-    power: float = 1.0
-    mass: float = 1.0
-    from_left: bool = False
+    power: float = 1.0  #: k.
+    mass: float = 1.0  #: a.
+    from_left: bool = False  #: Whether there may be values at a lower limit.
+    #: Whether the density at zero is positive and finite, as for an exponential variable.
     has_zeros: bool = False
     name = "durations"
     usage = "pm.Exponential(scale=pm.math.exp(eta)), pm.Weibull(alpha, beta=pm.math.exp(eta))"
@@ -66,7 +58,7 @@ class Durations(SmoothFamily):
         return isinstance(rv.owner.op, ExponentialRV | GammaRV | _WEIBULL)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the log scale, found inside the graph of the scale, and what is censored."""
+        """Return the log scale, from the graph of the scale, and which values are censored."""
         kind, state, from_left = censoring_of(rv, lowest=0.0)
         *shapes, scale = map(simplified, kind.owner.op.dist_params(kind.owner))
         number = known_number(shapes[0], "alpha", rv, "") if shapes else 1.0
@@ -86,7 +78,7 @@ class Durations(SmoothFamily):
         return np.stack([y**self.power, state], axis=1)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return ``-a eta - (y exp(-eta))^k``, without what does not depend on eta."""
+        """Return ``-a eta - (y exp(-eta))^k``, without terms that do not depend on eta."""
         (eta,), (power, state) = arguments, y
         mass = pt.switch(pt.eq(state, 0.0), self.mass, 0.0)
         value: Any = -mass * eta - power * pt.exp(-self.power * eta)
@@ -100,9 +92,8 @@ class WeibullFree(Durations):
 
     With the scale :math:`e^{\eta_n}` the predictor is :math:`\psi = k (\eta - \log y)`, which is
     linear in k times the coefficients of eta and in k itself: the design has a column of log y. The
-    log-likelihood of a row is that of an exponential variable with the value one,
-    :math:`-\psi - e^{-\psi}`, or that of `Durations` where y is censored. Each uncensored value has
-    the further term :math:`\log k`.
+    log-likelihood of a row is :math:`-\psi - e^{-\psi}`, as of an exponential variable with the
+    value one, or the one of `Durations` if y is censored. An uncensored value adds :math:`\log k`.
     """
 
     name = "weibull-free"
@@ -130,8 +121,8 @@ class WeibullFree(Durations):
 class GammaFree(Family):
     r"""Gamma variables y with the mean :math:`e^{\eta_n}` and a shape a that is sampled.
 
-    Up to a constant the log-likelihood is :math:`a\,(\log y - \eta - y e^{-\eta})`, that of an
-    exponential variable times a, and :math:`a \log a - \log\Gamma(a)`.
+    Up to a constant the log-likelihood is :math:`a\,(\log y - \eta - y e^{-\eta})`, a times the one
+    of an exponential variable, plus :math:`a \log a - \log\Gamma(a)`.
     """
 
     name = "gamma-free"
@@ -155,13 +146,13 @@ class GammaFree(Family):
         return RowParameters(self, _log_of(mean, rv), [pt.log(shape)])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check values."""
+        """Return values, which must be positive and finite."""
         y = np.asarray(values, dtype=np.float64)
         check_values(is_positive(y), y, name, "positive and finite")
         return y
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log-likelihood, without what depends on y alone."""
+        """Return the log-likelihood without terms in y alone."""
         eta, log_shape = arguments
         value: Any = pt.exp(log_shape) * (pt.log(y) - eta - y * pt.exp(-eta))
         return value + self.log_normaliser(log_shape)
@@ -173,7 +164,7 @@ class GammaFree(Family):
         return value
 
     def unit(self, y: np.ndarray) -> tuple[Durations, np.ndarray]:
-        """Return exponential variables, and their observed values: those for a shape of one."""
+        """Return the likelihood for a shape of one, exponential, and its observed values."""
         return Durations(), np.column_stack([y, np.zeros(len(y))])
 
 

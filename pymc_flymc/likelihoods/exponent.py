@@ -8,10 +8,10 @@ With :math:`\psi = \eta - \tau`, :math:`p = \sigma(\psi)`, :math:`q = 1 - p` and
 .. math:: 1, k; \quad q, p, k - p; \quad q (1 - 2 p), 2 p q, p (2 p - 1), k - 2 p^2,
 
 those in :math:`\eta` first. Since :math:`p \le h \le p / q`, none of p, k and
-:math:`k' = 1 - h q / p` is negative: p and k increase with :math:`\psi`. Each derivative is a
-difference of two functions that increase, so that its limits in an interval follow from the ends.
-So do those of :math:`\log s`, whose first derivatives are :math:`p / h = 1 / (1 + k)` and
-:math:`1 - p / h`, and whose further ones are those of :math:`\log h` in :math:`\psi`.
+:math:`k' = 1 - h q / p` is negative: p and k increase with :math:`\psi`. Every derivative is a
+difference of two increasing functions, so that its bounds in an interval follow from the ends.
+The same holds for :math:`\log s`, whose first derivatives are :math:`p / h = 1 / (1 + k)` and
+:math:`1 - p / h`, and whose further derivatives are those of :math:`\log h` in :math:`\psi`.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ from scipy.special import expit
 from pymc_flymc.likelihoods.functions import LOG_SOFTPLUS, known
 from pymc_flymc.likelihoods.jets import Jet, outward
 
-#: If log s is larger, counts are never zero by themselves, and powers of s would overflow.
+#: If log s is larger, the distribution itself gives no zeros, and powers of s would overflow.
 LARGE = 200.0
 #: If -psi is larger, counts are Poisson variables in double precision.
 POISSON = 40.0
@@ -32,7 +32,7 @@ SMALL = -12.0
 
 
 def log_exponent(eta: Any, tau: Any) -> Any:
-    """Graph of log s, which is eta where psi is small."""
+    """Return the graph of log s, which is eta if psi is small."""
     psi = eta - tau
     small = psi < -POISSON
     value = pt.switch(small, eta, tau + pt.log(pt.softplus(pt.switch(small, 0.0, psi))))
@@ -40,7 +40,7 @@ def log_exponent(eta: Any, tau: Any) -> Any:
 
 
 def exponent(eta: Any, tau: Any) -> Any:
-    """Graph of s."""
+    """Return the graph of s."""
     log_s = log_exponent(eta, tau)
     return known(pt.exp(pt.switch(log_s > LARGE, LARGE, log_s)), _exponent_jet, eta, tau)
 
@@ -56,7 +56,7 @@ def parts(eta: Any, tau: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _exponent_jet(eta: Jet, tau: Jet) -> Jet:
-    """Return s, of two predictors."""
+    """Return the jet of s, from those of the predictors."""
     (low, high), (tau_low, tau_high) = eta.ends(), tau.ends()
     c, t = eta.derivative(1), tau.derivative(1)
 
@@ -65,7 +65,7 @@ def _exponent_jet(eta: Jet, tau: Jet) -> Jet:
         return outward(*np.minimum(alpha_p * (1.0 + k), np.exp(LARGE)))
 
     def derivative(order: int) -> Any:
-        # alpha p, too, increases with both.
+        # alpha p increases with both, too.
         most = parts(high, tau_high)[0]
         psi = np.stack(_psi(eta, tau))
         _, p, k = parts(psi, np.zeros_like(psi))
@@ -86,14 +86,14 @@ def _exponent_jet(eta: Jet, tau: Jet) -> Jet:
 
 
 def log_exponent_jet(eta: Jet, tau: Jet) -> Jet:
-    """Return log s, of two predictors."""
+    """Return the jet of log s, from those of the predictors."""
     c, t = eta.derivative(1), tau.derivative(1)
 
     def ends() -> tuple[Any, Any]:
         low, high = (np.stack(each) for each in zip(eta.ends(), tau.ends(), strict=True))
         alpha_p, _, k = parts(*np.stack([low, high], axis=1))
         least, most = outward(*np.log(alpha_p * (1.0 + k)))
-        # Where both predictors are infinite it may be anything.
+        # If both predictors are infinite, it may be any number.
         return np.where(np.isnan(least), -np.inf, least), np.where(np.isnan(most), np.inf, most)
 
     def derivative(order: int) -> Any:
@@ -113,5 +113,5 @@ def _psi(eta: Jet, tau: Jet) -> tuple[Any, Any]:
 
 
 def _size(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Limit of the absolute difference of two increasing functions, (2, n), from their ends."""
+    """Bound the absolute difference of two increasing functions, (2, n), from their ends."""
     return np.maximum(one[1] - other[0], other[1] - one[0])

@@ -16,11 +16,10 @@ from pymc_flymc.likelihoods.value_checks import check_values
 class Family:
     """A family of finite numbers that is recognised by the observed variable's distribution.
 
-    Its methods are those of `Likelihood`; `read` and `log_likelihood` are its own.
+    It has the methods of `Likelihood`; a subclass defines `read` and `log_likelihood`.
     """
 
-    #: PyMC's distributions of this family: a class, or several.
-    distributions: Any
+    distributions: Any  #: PyMC's distributions of this family: a class, or several.
     name: str
     n_predictors: int = 1
     nuisances: tuple[str, ...] = ()
@@ -31,7 +30,7 @@ class Family:
         return rv.owner is not None and isinstance(rv.owner.op, self.distributions)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the parameters, as `Likelihood.read`.
+        """Return the parameters, as `Likelihood.read` does.
 
         Raises
         ------
@@ -56,21 +55,21 @@ class Family:
         return values
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the graph of the log-likelihood, as `Likelihood.log_likelihood`."""
+        """Return the graph of the log-likelihood, as `Likelihood.log_likelihood` does."""
         raise NotImplementedError
 
 
 class SmoothFamily(Family):
-    """A `SmoothLikelihood` whose limits are computed from the graph of its log-likelihood.
+    """A `SmoothLikelihood` whose derivative bounds come from the graph of its log-likelihood.
 
-    A family with tighter limits overrides `derivative_bound` and `growth`.
+    A family with tighter bounds overrides `derivative_bound` and `growth`.
     """
 
     log_concave: bool = True
 
     @property
     def growth(self) -> float:
-        """Rate at which derivatives may grow with the distance from a predictor."""
+        """Return the rate at which derivatives may grow with the distance from a predictor."""
         rate = _growth_of(self)
         if np.isfinite(rate):
             return rate
@@ -79,15 +78,14 @@ class SmoothFamily(Family):
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
     ) -> np.ndarray:
-        """Return limits of ``|d^order log L / d eta^order|`` for eta between low and high.
+        """Return bounds on ``|d^order log L / d eta^order|`` for eta between low and high.
 
-        If derivatives grow, and the ends are equal in all rows, the limits hold at any distance,
-        together with `growth`.
+        If derivatives grow, and the ends are equal in all rows, bounds and `growth` hold anywhere.
 
         Raises
         ------
         UnsupportedModelError
-            If there are none.
+            If there are no finite bounds.
         """
         if np.array_equal(low, high) and self.growth:
             limit = limit_anywhere(self, order, low, y).size
@@ -107,27 +105,27 @@ class SmoothFamily(Family):
 
 
 class JointlySmoothFamily(Family):
-    """A `JointlySmoothLikelihood` whose limits are computed from the graph.
+    """A `JointlySmoothLikelihood` whose derivative bounds are computed from the graph.
 
-    A family with tighter limits overrides `third_bound`. If its third derivatives have no limit for
-    all predictors, it overrides `third_beyond`, too.
+    A family with tighter bounds overrides `third_bound`. If its third derivatives are not bounded
+    for all predictors, it overrides `third_beyond`, too.
     """
 
     def third_bound(
         self, eta: np.ndarray, half_width: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> np.ndarray:
-        """Return limits on third derivatives within a half-width of eta."""
+        """Return bounds on the third derivatives within a half-width of eta."""
         return limit_within(self, 3, eta - half_width, eta + half_width, spread, y)
 
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return limits on third derivatives anywhere, which do not grow.
+        """Return bounds on the third derivatives anywhere, which do not grow.
 
         Raises
         ------
         UnsupportedModelError
-            If there are none.
+            If there are no finite bounds.
         """
         limit = self.third_bound(eta, np.full_like(eta, np.inf), spread, y)
         if np.isfinite(limit).all():
@@ -140,7 +138,7 @@ class JointlySmoothFamily(Family):
 
 @functools.lru_cache(maxsize=64)
 def _growth_of(likelihood: SmoothFamily) -> float:
-    """Return the rate of third and fourth derivatives, which must be the same for all rows."""
+    """Return the rate of the third and fourth derivatives, which must be the same for all rows."""
     # Two rows are used: a number with a value for each row is not a rate.
     y = np.ones((2, 1 + len(likelihood.row_data)) if likelihood.row_data else 2)
     return max(limit_anywhere(likelihood, order, np.zeros(2), y).rate for order in (3, 4))

@@ -1,4 +1,4 @@
-"""Declarations of a family on its log-likelihood, and whether they still hold."""
+"""Declarations of a family about its log-likelihood, and whether they still hold."""
 
 from collections.abc import Sequence
 
@@ -10,22 +10,14 @@ LOGISTIC = "logistic"
 #: with nuisance parameter log alpha and counts y, ``y psi - (y + alpha) log(1 + exp(psi)) +
 #: log Gamma(y + alpha) - log Gamma(alpha)``;
 NEGATIVE_BINOMIAL = "negative binomial"
-#: with predictors of classes 1 to K - 1, less that of class 0, the logarithm of the softmax of y.
+#: with predictors of classes 1 to K - 1, less class 0's, the logarithm of the softmax of y.
 SOFTMAX = "softmax"
 
 
 def says(likelihood: Likelihood, name: str, of: Sequence[str] = ("log_likelihood",)) -> bool:
-    """Return whether a family's attribute was declared for its current methods.
+    """Return whether a family's attribute `name` was declared for its current methods `of`.
 
-    A subclass that overrides the log-likelihood loses declarations of its base class, unless it
-    repeats them.
-
-    Parameters
-    ----------
-    name : str
-        The attribute.
-    of : sequence of str
-        The methods that it describes.
+    A subclass that overrides the log-likelihood must repeat declarations of its base class.
     """
     kinds = type(likelihood).__mro__
 
@@ -37,5 +29,5 @@ def says(likelihood: Likelihood, name: str, of: Sequence[str] = ("log_likelihood
 
 
 def form_of(likelihood: Likelihood) -> str | None:
-    """Return the form of a family's log-likelihood, None if it declares none that still holds."""
+    """Return the form of a family's log-likelihood, or None if no declaration holds."""
     return str(likelihood.form) if says(likelihood, "form") else None  # type: ignore[attr-defined]

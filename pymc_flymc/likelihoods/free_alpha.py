@@ -37,7 +37,7 @@ from pymc_flymc.likelihoods.zeros import parts_of_inflated
 
 
 class NegativeBinomialSmooth(JointlySmoothFamily):
-    """Observed counts of such a variable, for rows out of core; see `NegativeBinomialFree`."""
+    """Observed negative binomial counts, for rows out of core; see `NegativeBinomialFree`."""
 
     name = "negative-binomial-smooth"
     usage = NegativeBinomialFree.usage
@@ -51,7 +51,7 @@ class NegativeBinomialSmooth(JointlySmoothFamily):
     read_observed = staticmethod(check_counts)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log-likelihood but for ``log y!``."""
+        """Return the log-likelihood without ``log y!``."""
         eta, tau = arguments
         value: Any = _apart_from_s(eta, tau, y) - exponent(eta, tau)
         return value
@@ -59,12 +59,12 @@ class NegativeBinomialSmooth(JointlySmoothFamily):
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a limit on third derivatives which grows with s."""
+        """Return a bound on the third derivatives which grows with s."""
         return _third_of_count(eta, spread, y)
 
 
 class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, NegativeBinomialSmooth):
-    r"""Observed counts from 1 on, of such a variable: less :math:`\log(1 - e^{-s})`."""
+    r"""Observed counts from 1 on: the log-likelihood is less :math:`\log(1 - e^{-s})`."""
 
     name = "zero-truncated-negative-binomial-free"
     usage = ZeroTruncatedNegativeBinomial.usage
@@ -74,14 +74,14 @@ class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, NegativeBinomialSmooth):
         return super().read(untruncated(rv))
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log-likelihood but for ``log y!``."""
+        """Return the log-likelihood without ``log y!``."""
         value: Any = super().log_likelihood(arguments, y)
         return value - log_positive(log_exponent(*arguments))
 
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a limit on third derivatives which grows with s."""
+        """Return a bound on the third derivatives which grows with s."""
         far = np.full(len(y), np.inf)
         anywhere = (Jet.predictor(-far, far, each) for each in spread)
         with np.errstate(all="ignore"):
@@ -108,7 +108,7 @@ class ZeroInflatedNegativeBinomialFree(ZeroInflated):
     read_observed = staticmethod(check_counts)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log-likelihood but for ``log y!``; both branches are finite everywhere."""
+        """Return the log-likelihood without ``log y!``; both branches are finite everywhere."""
         eta, tau, a = arguments
         s = exponent(eta, tau)
         count = _apart_from_s(eta, tau, y) - s - pt.softplus(-a)
@@ -117,7 +117,7 @@ class ZeroInflatedNegativeBinomialFree(ZeroInflated):
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        r"""Return a limit on third derivatives which grows with s, or with a where s is large.
+        r"""Return a bound on the third derivatives which grows with s, or with a if s is large.
 
         The k-th derivative of s is at most s times the k-th power of the sum of the spreads: all
         of its derivatives, in the order of `exponent`, are below h in units of :math:`\alpha`. For
@@ -145,19 +145,19 @@ def _read(rv: TensorVariable) -> tuple[Any, Any]:
 
 
 def _apart_from_s(eta: Any, tau: Any, y: Any) -> Any:
-    """Graph of ``y log p + R``."""
+    """Return the graph of ``y log p + R``."""
     return log_rising_of_exp(tau, y) - y * pt.softplus(tau - eta)
 
 
 def _third_of_count(
     eta: np.ndarray, spread: np.ndarray, y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Limit of a count's third derivative anywhere: a scale and a rate.
+    """Return a bound on a count's third derivative anywhere: a scale and a rate.
 
-    Those of s are in the order of `exponent`; those of log p and of the terms of R, softplus
-    functions of tau less log j, are at most `THIRD`. The former grow with alpha p and s, neither of
-    which grows faster than eta and tau. Or they grow with the mean, which is larger than both, and
-    where alpha is large hardly any larger: then they do not grow with tau.
+    The derivatives of s are in the order of `exponent`; the derivatives of log p and of the terms
+    of R, softplus functions of tau less log j, are at most `THIRD`. The former grow with alpha p
+    and s, neither of which grows faster than eta and tau. Or they grow with the mean, which exceeds
+    both, though only slightly if alpha is large: then they do not grow with tau.
     """
     c, t = spread[:2]
     alpha_p, _, k = parts(eta[0], eta[1])

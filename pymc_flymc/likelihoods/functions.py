@@ -1,7 +1,7 @@
-"""Functions that log-likelihoods consist of, with limits of their derivatives.
+"""Functions that log-likelihoods consist of, with bounds on their derivatives.
 
-Those that PyTensor has are in `ELEMENTARY`. The others are graphs that neither overflow nor cancel,
-and carry their own limits.
+Functions that PyTensor has are in `ELEMENTARY`. The others are graphs that neither overflow nor
+cancel, and carry their own bounds.
 """
 
 import math
@@ -23,14 +23,14 @@ SECOND, THIRD = 0.25, 1.0 / (6.0 * np.sqrt(3.0))
 
 
 class Known(NamedTuple):
-    """Limits of a part of a graph: from the jets of other parts, its inputs, to its own."""
+    """Bounds attached to a part of a graph: a function from the jets of its inputs to its own."""
 
     limits: Callable[..., Jet]
     inputs: tuple[TensorVariable, ...]
 
 
 def known(value: Any, limits: Function | Callable[..., Jet], *inputs: TensorVariable) -> Any:
-    """Return a part of a graph with its limits attached: a function of one input, or of jets."""
+    """Return a part of a graph with its bounds attached: a function of one input, or of jets."""
     if isinstance(limits, Function):
         function = limits
         value.tag.limits = Known(lambda jet: jet.through(function), inputs)
@@ -40,7 +40,7 @@ def known(value: Any, limits: Function | Callable[..., Jet], *inputs: TensorVari
 
 
 def known_of(value: TensorVariable) -> Known | None:
-    """Return the limits that are attached to a part of a graph, or None."""
+    """Return the bounds that are attached to a part of a graph, or None."""
     return getattr(value.tag, "limits", None)
 
 
@@ -49,7 +49,7 @@ def _increasing(function: Callable[[Any], Any]) -> Callable[..., tuple[Any, Any]
 
 
 def _nearest(low: Any, high: Any) -> Any:
-    """Distance of an interval from zero."""
+    """Return the distance of an interval from zero."""
     return np.maximum(np.maximum(low, -high), 0.0)
 
 
@@ -57,13 +57,11 @@ def _nearest(low: Any, high: Any) -> Any:
 
 
 def _limit_of_softplus(order: int, low: Any, high: Any) -> Any:
-    """Return the largest derivative of ``log(1 + exp(v))`` for v between low and high.
-
-    From the second on they depend on abs(v) only, up to sign, and are monotone between their
-    stationary points: the supremum is at an end or at a stationary point inside. In s = p (1 - p)
-    the third is s sqrt(1 - 4 s), with a maximum of 1 / (6 sqrt 3) at s = 1/6; the fourth is
-    s (1 - 6 s), with extrema of -1/8 at s = 1/4 (v = 0) and 1/24 at s = 1/12.
-    """
+    """Return the largest derivative of ``log(1 + exp(v))`` for v between low and high."""
+    # From the second on they depend on abs(v) only, up to sign, and are monotone between their
+    # stationary points: the supremum is at an end or at a stationary point inside. With s = p (1 -
+    # p) the third is s sqrt(1 - 4 s), with a maximum of 1 / (6 sqrt 3) at s = 1/6; the fourth is s
+    # (1 - 6 s), with extrema of -1/8 at s = 1/4 (v = 0) and 1/24 at s = 1/12.
     if order == 1:
         return expit(high)
     near = _nearest(low, high)
@@ -78,7 +76,7 @@ def _limit_of_softplus(order: int, low: Any, high: Any) -> Any:
 
 
 def _logistic(order: int, v: Any) -> Any:
-    """Absolute second, third or fourth derivative of ``log(1 + exp(v))``."""
+    """Return the absolute second, third or fourth derivative of ``log(1 + exp(v))``."""
     q = np.exp(-np.abs(v))
     s = q / (1.0 + q) ** 2
     if order == 2:
@@ -87,7 +85,7 @@ def _logistic(order: int, v: Any) -> Any:
 
 
 def _limit_of_sigmoid(order: int, low: Any, high: Any) -> Any:
-    """As of softplus, one order further; the fifth, s' (1 - 12 s), is at most twice s."""
+    """Return the bound of softplus, one order further; the fifth, s' (1 - 12 s), is at most 2 s."""
     if order < 4:
         return _limit_of_softplus(order + 1, low, high)
     return 2.0 * _logistic(2, _nearest(low, high))
@@ -98,7 +96,7 @@ def _limit_of_log(order: int, low: Any, high: Any) -> Any:
 
 
 def _limit_of_cosine(order: int, low: Any, high: Any) -> Any:
-    """One if a stationary point of the derivative is inside, else the larger value at an end."""
+    """Return one if a stationary point of the derivative is inside, else the larger end value."""
     shift = 0.5 * np.pi * (order % 2)
     low, high = low - shift, high - shift
     inside = ~(np.ceil(low / np.pi) > np.floor(high / np.pi))
@@ -106,7 +104,7 @@ def _limit_of_cosine(order: int, low: Any, high: Any) -> Any:
 
 
 def power(p: float) -> Function:
-    """Return ``v**p``: limited across zero only if p is whole and positive."""
+    """Return the function ``v**p``: bounded across zero only if p is whole and positive."""
     whole = p >= 0.0 and p == round(p)
 
     def ends(low: Any, high: Any) -> tuple[Any, Any]:
@@ -154,7 +152,7 @@ ELEMENTARY: dict[Any, Function] = {
 
 
 def log_positive(x: Any) -> Any:
-    r"""Graph of :math:`\log(1 - \exp(-e^x))`, of a Poisson variable that is not zero."""
+    r"""Return the graph of :math:`\log(1 - \exp(-e^x))`, of a Poisson variable that is not zero."""
     t = pt.exp(pt.clip(x, -10.0, 20.0))
     small = pt.exp(pt.minimum(x, -10.0))
     series = x - 0.5 * small + pt.sqr(small) / 24.0
@@ -162,11 +160,9 @@ def log_positive(x: Any) -> Any:
 
 
 def _limit_of_log_positive(order: int, low: Any, high: Any) -> Any:
-    """Return limits for ``s = exp(x)``.
-
-    The first is at most exp(-s/2); the others are at most s/2 and a multiple of exp(-s/2), and have
-    largest values, here rounded up.
-    """
+    """Return derivative bounds, with ``s = exp(x)``."""
+    # The first is at most exp(-s/2); the others are at most s/2 and a multiple of exp(-s/2), and
+    # have largest values, here rounded up.
     fall = np.exp(-0.5 * np.exp(low))
     if order == 1:
         return fall
@@ -182,16 +178,14 @@ LOG_POSITIVE = Function(_increasing(_log_positive), _limit_of_log_positive)
 
 
 def log_softplus(psi: Any) -> Any:
-    r"""Graph of :math:`\log \log(1 + e^\psi)`."""
+    r"""Return the graph of :math:`\log \log(1 + e^\psi)`."""
     near = pt.log(pt.softplus(pt.maximum(psi, -40.0)))
     return known(pt.switch(psi < -40.0, psi, near), LOG_SOFTPLUS, psi)
 
 
 def _limit_of_log_softplus(order: int, low: Any, high: Any) -> Any:
-    """Return limits: the first derivative decreases from one on.
-
-    The others are at most ``exp(psi)/2``, with largest values, here rounded up.
-    """
+    """Return derivative bounds: the first derivative decreases from one."""
+    # The others are at most exp(psi)/2, with largest values, here rounded up.
     if order == 1:
         slope = np.minimum(1.0, expit(low) / np.maximum(np.logaddexp(0.0, low), 1e-300))
         return np.where(low < -600.0, 1.0, slope)
@@ -206,10 +200,8 @@ LOG_SOFTPLUS = Function(_increasing(_log_softplus), _limit_of_log_softplus)
 
 
 def log_normal_cdf(s: Any) -> Any:
-    """Graph of the logarithm of the normal distribution function, which does not underflow.
-
-    Each of its two branches stays finite, with its derivatives, where the other one holds.
-    """
+    """Return the graph of the logarithm of the normal distribution function, without underflow."""
+    # Both branches stay finite, with their derivatives, where the other one holds.
     left, right = pt.minimum(s, 0.0), pt.maximum(s, -2.0)
     below = pt.log(0.5 * pt.erfcx(-left / np.sqrt(2.0))) - 0.5 * pt.sqr(left)
     value = pt.switch(s < -1.0, below, pt.log1p(-0.5 * pt.erfc(right / np.sqrt(2.0))))
@@ -217,13 +209,10 @@ def log_normal_cdf(s: Any) -> Any:
 
 
 def _limit_of_log_normal_cdf(order: int, low: Any, high: Any) -> Any:
-    """Return limits, the largest values, rounded up, or those that fall with s from 2 on.
-
-    With r = phi(s)/Phi(s), which decreases, r' = -r (s + r) is between -1 and 0. The third
-    derivative is r ((s + r)(s + 2r) - 1), and the fourth is r' ((s + r)(s + 2r) - 1) +
-    r ((1 + r')(s + 2r) + (s + r)(1 + 2r')). For s >= 2 one has r <= 2 phi(s) < 0.11 and
-    -1/2 < r'.
-    """
+    """Return the largest derivatives, rounded up, or for s >= 2 bounds that fall with s."""
+    # With r = phi(s)/Phi(s), which decreases, r' = -r (s + r) is between -1 and 0. The third
+    # derivative is r ((s + r)(s + 2r) - 1), and the fourth is r' ((s + r)(s + 2r) - 1) + r ((1 +
+    # r')(s + 2r) + (s + r)(1 + 2r')). For s >= 2 one has r <= 2 phi(s) < 0.11 and -1/2 < r'.
     if order == 1:
         return np.sqrt(2.0 / np.pi) / erfcx(-low / np.sqrt(2.0))
     s = np.maximum(low, 2.0)
@@ -238,7 +227,7 @@ LOG_NORMAL_CDF = Function(_increasing(log_ndtr), _limit_of_log_normal_cdf)
 
 
 def log_rising_of_exp(a: Any, k: Any) -> Any:
-    """Graph of ``log(x (x + 1) ... (x + k - 1))`` for ``x = e^a``, and whole k from zero on."""
+    """Return the graph of ``log(x (x + 1) ... (x + k - 1))`` for ``x = e^a`` and whole k >= 0."""
 
     def limits(jet: Jet, number: Jet) -> Jet:
         count = number.ends()[0]
@@ -246,24 +235,24 @@ def log_rising_of_exp(a: Any, k: Any) -> Any:
         def limit(order: int, low: Any, high: Any) -> Any:
             return _limit_of_rising(order, low, high, count)
 
-        # Only limits of its derivatives are ever used, never those of its values.
+        # Only bounds on its derivatives are ever used, never bounds on its values.
         return jet.through(Function(lambda low, high: (-np.inf, np.inf), limit))
 
     return known(_rising(a, k), limits, a, k)
 
 
 def _limit_of_rising(order: int, low: Any, high: Any, k: Any) -> Any:
-    r"""Return limits of the derivatives of :math:`\log(x (x + 1) \dots (x + k - 1))` in log x.
+    r"""Return bounds on the derivatives of :math:`\log(x (x + 1) \dots (x + k - 1))` in log x.
 
     Its terms have the derivatives :math:`p_j = x / (x + j)` and :math:`p_j (1 - p_j) \le
-    \min(p_j, j / x)`; those of higher order are no larger than the latter. Sums are at most
+    \min(p_j, j / x)`; derivatives of higher order are no larger than the latter. Sums are at most
     integrals over j, plus the largest term where terms rise and fall. The first sum increases with
     x, and the second grows no faster than x or 1/x from the middle of the interval.
     """
     more = np.maximum(k - 1.0, 0.0)
 
     def of_more(x: Any) -> Any:
-        """Limit of the sum of p_j from j = 1 on."""
+        """Return a bound on the sum of p_j from j = 1 on."""
         harmonic = (more > 0.0) * (1.0 + np.log(np.maximum(more, 1.0)))
         return np.minimum(x * harmonic, x * np.log1p(more / x))
 

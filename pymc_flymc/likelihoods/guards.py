@@ -1,8 +1,8 @@
 """Probabilities that a model keeps off 0 and 1, as Bambi does.
 
-Bambi's links are ``switch(eq(p, 1), 1 - eps, p)`` of the probability, and likewise for 0. That is
-the probability, but where it has been rounded to 0 or 1. There the log-likelihood is log(eps), -36,
-and not what the link says.
+Bambi's links are ``switch(eq(p, 1), 1 - eps, p)`` of the probability, and likewise for 0. This is
+the probability except where it has been rounded to 0 or 1. There the log-likelihood is
+log(eps) = -36, and not what the link says.
 """
 
 from typing import Any
@@ -21,20 +21,17 @@ from pymc_flymc.likelihoods.products import is_from
 
 __all__ = ["TAILS", "are_tails", "guards_of", "without_guards"]
 
-#: Predictors at which probabilities are 0 or 1 but for rounding: numbers that a model adds to them,
-#: or keeps them off, are all that is left.
+#: Predictors at which probabilities are 0 or 1 up to rounding, so that what is left are the numbers
+#: that a model adds to them or clips them at.
 TAILS = np.array([-800.0, -700.0, -350.0, -100.0, -60.0, 60.0, 100.0, 350.0, 700.0, 800.0])
-#: What draws numbers.
+#: Operations that draw random numbers.
 _RANDOM = (RandomVariable, SymbolicRandomVariable)
-#: Largest distance of a number from the 0 or 1 in whose place it is put.
+#: Largest distance from 0 or 1 of the number that replaces it.
 _CLOSE = 1e-15
 
 
 def guards_of(variable: TensorVariable) -> dict[Any, Any]:
-    """Return the parts of a graph that keep a number off 0 or 1, and the numbers themselves.
-
-    Graphs of other named random variables, on which it depends, are not part of it.
-    """
+    """Return the guards in a graph, and the numbers that they keep off 0 or 1."""
 
     def inputs_of(v: Any) -> Any:
         if v.owner is None or (v is not variable and v.name and isinstance(v.owner.op, _RANDOM)):
@@ -45,7 +42,7 @@ def guards_of(variable: TensorVariable) -> dict[Any, Any]:
 
 
 def without_guards(variable: TensorVariable) -> TensorVariable:
-    """Return a graph with the numbers themselves, as they come from the link."""
+    """Return a graph with the guarded numbers in place of the guards."""
     found: Any = variable
     while guards := guards_of(found):
         # One after the other, because the number of one may hold another.
@@ -55,11 +52,8 @@ def without_guards(variable: TensorVariable) -> TensorVariable:
 
 
 def are_tails(values: np.ndarray, expected: np.ndarray, rtol: float) -> bool:
-    """Return whether values at `TAILS` are those of a link, or what rounding leaves of them.
-
-    That is nothing where digits cancel, as in ``1 - 1 / (1 + exp(v))``, and not a number where
-    numbers overflow.
-    """
+    """Return whether values at `TAILS` are those of a link, or what rounding leaves of them."""
+    # Where digits cancel, as in 1 - 1 / (1 + exp(v)), this is zero; where numbers overflow, NaN.
     error = np.abs(values - expected)
     same = (error <= rtol * expected) | (error <= np.finfo(values.dtype).tiny)
     same |= (values == expected) | ((values == 0.0) & (expected < rtol))

@@ -1,10 +1,9 @@
-r"""Values of parts of a log-likelihood in an interval, with limits of their derivatives.
+"""Values of parts of a log-likelihood in an interval, with bounds on their derivatives.
 
-The derivatives are those along any direction whose elements are at most given spreads. The limit of
-a sum is the sum of its terms' limits; products follow Leibniz's rule, and functions of a part that
-of Faà di Bruno (the method of majorants). Limits are of absolute values, so where terms cancel they
-are too large, though still valid. What has such terms is a `Function` of its own, with limits of
-its own.
+The derivatives are along any direction whose elements are at most given spreads. The bound of a sum
+is the sum of its terms' bounds; products follow Leibniz's rule, and functions of a part Faà di
+Bruno's formula (the method of majorants). The bounds are on absolute values, so if terms cancel
+they are too large, though still valid. Functions with such terms have their own bounds.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-#: How Faà di Bruno's formula begins: for each order the derivatives of the outer function, how
-#: often they occur, and the derivatives of the inner function that they are multiplied with.
+#: The first terms of Faà di Bruno's formula, for each order: the derivative of the outer function,
+#: how often the term occurs, and the derivatives of the inner function that are its factors.
 TERMS: dict[int, list[tuple[int, int, tuple[int, ...]]]] = {
     1: [(1, 1, (1,))],
     2: [(2, 1, (1, 1)), (1, 1, (2,))],
@@ -28,7 +27,7 @@ TERMS: dict[int, list[tuple[int, int, tuple[int, ...]]]] = {
 
 
 class Growing:
-    """A limit that grows with the distance d from a point: ``size * exp(rate * d)``."""
+    """A bound that grows with the distance d from a point: ``size * exp(rate * d)``."""
 
     __array_ufunc__ = None  # an array times this is this times the array
 
@@ -37,7 +36,7 @@ class Growing:
 
     @classmethod
     def of(cls, limit: Any) -> Growing:
-        """Return a limit as one that may grow."""
+        """Return a bound as one that may grow."""
         return limit if isinstance(limit, Growing) else cls(limit)
 
     def __add__(self, other: Any) -> Growing:
@@ -53,41 +52,25 @@ class Growing:
 
 @dataclass(frozen=True)
 class Function:
-    """A function of one number.
+    """A function of one number, and bounds on its derivatives."""
 
-    Attributes
-    ----------
-    ends : callable
-        From the ends of an interval to the smallest and the largest value in it.
-    limit : callable
-        From an order, one to four, and the ends of an interval to a limit of that derivative's
-        size: an array, or 0.0 if the derivative is zero.
-    exponential : bool
-        Whether it grows like the exponential function. All others are limited everywhere, or have
-        no limit.
-    """
-
+    #: From the ends of an interval to the smallest and the largest value in it.
     ends: Callable[..., tuple[Any, Any]]
+    #: From an order, one to four, and the ends of an interval to a bound on the absolute value of
+    #: that derivative: an array, or 0.0 if the derivative is zero.
     limit: Callable[..., Any]
+    #: Whether it grows like the exponential function. Others are bounded, or have no bound.
     exponential: bool = False
 
 
 class Jet:
-    """A part of a graph: its values in an interval, and limits of its derivatives.
+    """A part of a graph: its values in an interval, and bounds on its derivatives.
 
-    Both are computed when they are asked for: a sum needs no values, and a linear part has no
-    derivatives but the first.
-
-    Parameters
-    ----------
-    ends : callable
-        Returns the smallest and the largest value, arrays of shape (n,) or numbers.
-    derivative : callable
-        From an order, one to four, to a limit: an array, or 0.0 if the derivative is zero.
-    fixed : bool
-        Whether it depends on no predictor.
-    anywhere : bool
-        Whether limits are those at any distance from the values, `Growing`.
+    Both are computed when they are needed: a sum needs no values, and the second and higher
+    derivatives of a linear part are zero. `ends` returns the smallest and the largest value,
+    numbers or of shape (n,); `derivative` returns the bound of an order from one to four, or 0.0 if
+    the derivative is zero. A `fixed` part depends on no predictor. The bounds are `Growing` if they
+    hold `anywhere`, at any distance from the values.
     """
 
     def __init__(
@@ -107,7 +90,7 @@ class Jet:
 
     @classmethod
     def predictor(cls, low: Any, high: Any, spread: Any, anywhere: bool = False) -> Jet:
-        """Return a predictor in an interval, along directions whose element is at most `spread`."""
+        """Return a predictor in an interval, along directions of elements up to `spread`."""
         return cls(lambda: (low, high), lambda i: spread if i == 1 else 0.0, anywhere=anywhere)
 
     def __neg__(self) -> Jet:
@@ -140,7 +123,7 @@ class Jet:
         def derivative(order: int) -> Any:
             total: Any = 0.0
             for i in range(order + 1):
-                # Zero derivatives are skipped: limits of values are computed only if needed.
+                # Zero derivatives are skipped: bounds on values are computed only if needed.
                 if i and not some(self.derivative(i)):
                     continue
                 if i < order and not some(other.derivative(order - i)):
@@ -165,7 +148,7 @@ class Jet:
         return self._like(lambda: outward(*function.ends(*self.ends())), derivative)
 
     def where(self, condition: np.ndarray, other: Jet) -> Jet:
-        """Return this part where a condition holds, and another one elsewhere."""
+        """Return this part where a condition holds, and `other` elsewhere."""
 
         def ends() -> tuple[Any, Any]:
             low, high = zip(self.ends(), other.ends(), strict=True)
@@ -183,7 +166,7 @@ class Jet:
         return self._like(ends, derivative, other)
 
     def _outer(self, function: Function, order: int) -> Any:
-        """Return the limit of a derivative of a function at the values of this part."""
+        """Return the bound on a derivative of a function at the values of this part."""
         if not self.anywhere:
             return function.limit(order, *self.ends())
         if not function.exponential:
@@ -195,7 +178,7 @@ class Jet:
         return Growing(function.limit(order, at, at), rate)
 
     def _size(self, order: int) -> Any:
-        """Return the limit of a derivative, or of the values for order zero."""
+        """Return the bound on a derivative, or on the values for order zero."""
         if order:
             return self.derivative(order)
         if self.anywhere and not self.fixed:
@@ -214,10 +197,10 @@ class Jet:
 
 
 def some(limit: Any) -> bool:
-    """Return whether a derivative is other than zero everywhere."""
+    """Return whether a derivative may differ from zero anywhere."""
     return not (isinstance(limit, float) and limit == 0.0)
 
 
 def outward(low: Any, high: Any) -> tuple[Any, Any]:
-    """Return an interval with the next smaller and the next larger number, for rounding."""
+    """Return an interval widened to the next floating-point numbers, because of rounding."""
     return np.nextafter(low, -np.inf), np.nextafter(high, np.inf)

@@ -24,11 +24,11 @@ class RowParameters:
     nuisances : list of TensorVariable
         Scalars that all rows share, on the unconstrained scale.
     row_data : list of TensorVariable
-        Constants that each row has beside its observed value, such as a number of trials: vectors
-        of length N, or scalars.
+        Constants that each row has in addition to its observed value, such as a number of trials:
+        vectors of length N, or scalars.
     cutpoints : TensorVariable, optional
         Of ordered levels, a vector. Then the rows of the regression are comparisons of the observed
-        levels with them, and the likelihood is that of a comparison.
+        levels with them, and the likelihood is the one of a comparison.
     rest : TensorVariable, optional
         Terms of a row's log-likelihood that the family does not have: a scalar, or a vector that
         is linear in the data, as a predictor is. So their sum over rows collapses.
@@ -64,12 +64,12 @@ class Likelihood(Protocol):
     nuisances : tuple of str
         Names of the nuisance parameters.
     row_data : tuple of str
-        Names of the constants that each row has beside its observed value.
+        Names of the constants that each row has in addition to its observed value.
 
     Notes
     -----
-    `matches` and `read` find the family of an observed variable. Everything else is asked of the
-    family that `read` returns. So a family that depends on the model, such as on the number of
+    `matches` and `read` find the family of an observed variable. All other methods are called on
+    the family that `read` returns. So a family that depends on the model, such as on the number of
     classes, may be a dataclass whose `read` returns a copy of itself with that filled in.
 
     Families of this package have an attribute `usage`: how a model writes them, such as
@@ -95,7 +95,7 @@ class Likelihood(Protocol):
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the parameters of a random variable that ``matches``, in the same graph.
 
-        With them comes the family as this model has it.
+        The result names the family as this model has it.
 
         Raises
         ------
@@ -159,10 +159,10 @@ class ExplicitLikelihood(Likelihood, Protocol):
 
 @runtime_checkable
 class SmoothLikelihood(Likelihood, Protocol):
-    """A likelihood without nuisances whose higher derivatives are known to be bounded.
+    """A likelihood without nuisance parameters whose higher derivatives have known bounds.
 
     Its derivatives of higher order are those along any direction u with
-    ``max(0, u) - min(0, u) = 1``. For one predictor that is the ordinary derivative.
+    ``max(0, u) - min(0, u) = 1``. For one predictor this is the ordinary derivative.
 
     Attributes
     ----------
@@ -186,10 +186,10 @@ class SmoothLikelihood(Likelihood, Protocol):
         Parameters
         ----------
         order : {3, 4}
-            With several predictors only the third order is asked for.
+            With several predictors only the third order is used.
         low, high : float or ndarray of shape (n,), or (1 + K, n) for K > 1 predictors
-            With several, limits of zero and of the predictors up to a common shift: their
-            differences are those of numbers between low and high.
+            With several predictors, limits of zero and of the predictors up to a common shift:
+            their differences are those of numbers between low and high.
         y : ndarray, shape (n,) or (n, 1 + R)
             Observed values.
         """
@@ -200,8 +200,8 @@ class SmoothLikelihood(Likelihood, Protocol):
 class ScaledLikelihood(Likelihood, Protocol):
     """A smooth likelihood to a power that is sampled, with its normaliser.
 
-    Its log-likelihood is ``exp(s)`` times that of the smooth one, plus ``log_normaliser(s)``. The
-    only nuisance parameter is s.
+    Its log-likelihood is ``exp(s)`` times the smooth one's, plus ``log_normaliser(s)``. The only
+    nuisance parameter is s.
     """
 
     def unit(self, y: np.ndarray) -> tuple[SmoothLikelihood, np.ndarray]:
@@ -215,23 +215,23 @@ class ScaledLikelihood(Likelihood, Protocol):
 
 @runtime_checkable
 class JointlySmoothLikelihood(Likelihood, Protocol):
-    """A likelihood of several predictors of different kinds, without nuisances, that is smooth.
+    """A smooth likelihood of several predictors of different kinds, without nuisance parameters.
 
-    Its third derivatives are those along a direction u, with limits on each of its elements. It
-    need not be log-concave.
+    Its third derivatives are along a direction with a spread for each element. It need not be
+    log-concave.
     """
 
     def third_bound(
         self, eta: np.ndarray, half_width: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> np.ndarray:
-        """Return a limit on third derivatives near eta, shape (n,).
+        """Return a bound on the third derivatives near eta, shape (n,).
 
         Parameters
         ----------
         eta, half_width : ndarray, shape (K, n)
-            They are those at eta plus or minus at most the half-width.
+            The bound holds at eta plus or minus at most the half-width.
         spread : ndarray, shape (K, n)
-            Along directions whose elements are at most these.
+            The derivatives are along directions whose elements are at most these.
         y : ndarray, shape (n,) or (n, 1 + R)
             Observed values.
         """
@@ -240,9 +240,9 @@ class JointlySmoothLikelihood(Likelihood, Protocol):
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a limit on third derivatives anywhere: a scale and a rate, each of shape (n,).
+        """Return a bound on the third derivatives anywhere: a scale and a rate, both of shape (n,).
 
-        Where no predictor is further from eta than d times its spread, they are at most
+        If no predictor is further from eta than d times its spread, they are at most
         ``scale * exp(rate * d)``.
         """
         ...
@@ -257,8 +257,7 @@ class SmoothedLikelihood(Likelihood, Protocol):
     ) -> TensorVariable:
         """Return the graph of a smooth function that goes to ``log L`` as `rounding` goes to zero.
 
-        It affects where bounds are tuned and how proposals are made. The posterior does not depend
-        on it.
+        It affects where bounds are tuned and how proposals are made, but not the posterior.
         """
         ...
 

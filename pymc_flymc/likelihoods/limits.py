@@ -1,4 +1,4 @@
-"""Limits of derivatives of log-likelihoods, computed from their graphs."""
+"""Bounds on derivatives of log-likelihoods, computed from their graphs."""
 
 import functools
 from collections.abc import Sequence
@@ -15,32 +15,20 @@ from pymc_flymc.likelihoods.functions import ELEMENTARY, RECIPROCAL, known_of, p
 from pymc_flymc.likelihoods.jets import Growing, Jet
 from pymc_flymc.likelihoods.likelihood import outcome
 
-#: Exceeds the rounding error of a limit, which is made of few sums and products without signs.
+#: Exceeds the rounding error of a bound, which is made of few sums and products without signs.
 ROUNDED_UP = 1.0 + 2.0**-40
-#: If there are several growing limits, each row uses the smallest one at so many spreads.
+#: If there are several growing bounds, each row uses the one that is smallest at this many spreads.
 SPREADS_AWAY = 6.0
 
 
 def limit_within(
     likelihood: Any, order: int, low: Any, high: Any, spread: Any, y: np.ndarray
 ) -> np.ndarray:
-    """Return limits of a derivative of the log-likelihood where predictors are in intervals.
+    """Return bounds on a derivative of the log-likelihood where predictors are in intervals.
 
-    Parameters
-    ----------
-    order : int
-        At most four.
-    low, high : sequence of K ndarrays, shape (n,), or numbers
-        Ends of the intervals, which may be infinite.
-    spread : sequence of K ndarrays, shape (n,), or numbers
-        Largest elements of directions.
-    y : ndarray, shape (n,) or (n, 1 + R)
-        Observed values.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Infinite where no limit is found.
+    The order is at most four. `low`, `high` and `spread` have a number or an array (n,) for each
+    predictor: the ends of the interval, which may be infinite, and the largest element of
+    directions. The result, (n,), is infinite if no bound is found.
     """
     etas = [Jet.predictor(*each) for each in zip(low, high, spread, strict=True)]
     with np.errstate(all="ignore"):
@@ -48,10 +36,7 @@ def limit_within(
 
 
 def limit_anywhere(likelihood: Any, order: int, eta: Any, y: np.ndarray) -> Growing:
-    """Return limits of a derivative in the only predictor at any distance from eta.
-
-    The size is of shape (n,): infinite, or NaN, where no limit is found.
-    """
+    """Return bounds (n,) on a derivative in the only predictor at any distance from eta."""
     with np.errstate(all="ignore"):
         jet = Jet.predictor(eta, eta, 1.0, anywhere=True)
         limit = Growing.of(_traverse(likelihood, [jet], y).derivative(order))
@@ -59,7 +44,7 @@ def limit_anywhere(likelihood: Any, order: int, eta: Any, y: np.ndarray) -> Grow
 
 
 def least_far_out(*limits: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return one of several limits for each row: scales and rates, both of shape (n,)."""
+    """Return one of several bounds for each row: scales and rates, both of shape (n,)."""
     scales, rates = np.stack([np.broadcast_arrays(*each) for each in limits], axis=1)
     with np.errstate(divide="ignore"):
         far_out = np.log(scales) + SPREADS_AWAY * rates
@@ -74,13 +59,7 @@ def _rounded(limit: Any, n: int) -> np.ndarray:
 
 
 def _traverse(likelihood: Any, etas: list[Jet], y: np.ndarray) -> Jet:
-    """Return the log-likelihood with its limits.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If there are none for an operation.
-    """
+    """Return the log-likelihood with its bounds; refuse an operation that has none."""
     predictors, columns, value = _graph(likelihood)
     found: dict[Variable, Jet] = dict(zip(predictors, etas, strict=True))
     for v, column in zip(columns, np.atleast_2d(y.T), strict=True):
@@ -117,7 +96,7 @@ def _graph(likelihood: Any) -> tuple[list[Any], list[Any], Any]:
 
 
 def _constant(v: Any) -> Jet:
-    """Return a constant, as a number if it is one, so that linear parts have a number as slope."""
+    """Return a constant, as a number if it is one: linear parts then have one slope."""
     return Jet.data(float(v.data.item()) if np.size(v.data) == 1 else np.asarray(v.data))
 
 
@@ -133,7 +112,7 @@ def _evaluated(v: Any, inputs: Sequence[Any]) -> Jet:
 
 
 def _rule(v: Any, jets: list[Jet]) -> Jet | None:
-    """Return the jet of an operation from those of its inputs, None if it is not known."""
+    """Return the jet of an operation from those of its inputs, or None if it is not known."""
     kind = type(v.owner.op.scalar_op) if isinstance(v.owner.op, Elemwise) else None
     one, *others = jets
     if kind in (ps.Add, ps.Mul):

@@ -21,10 +21,10 @@ from pymc_flymc.likelihoods.guards import TAILS, are_tails, without_guards
 from pymc_flymc.likelihoods.products import without
 from pymc_flymc.likelihoods.refusals import OTHERWISE
 
-# Slopes that are tried: the parameter may be inverse_link(slope * v) of a variable v.
+# Slopes to try: the parameter may be inverse_link(slope * v) of a variable v.
 _SLOPES = (1, -1, 2, -2)
 _GRID = np.linspace(-36.0, 36.0, 289)
-# Candidates tried before a graph is given up; a link is a few operations deep.
+# Candidates tried before the search gives up; a link is a few operations deep.
 _MAX_CANDIDATES = 60
 _WRAPPERS = (ViewOp, SpecifyShape, DimShuffle, Alloc)
 _CUTS = (ps.Clip, ps.Maximum, ps.Minimum)
@@ -39,8 +39,8 @@ def find_predictor(
 
     Each part v of the parameter's graph is tried from the top down. If the parameter is a function
     of v alone, element by element, and that function is the inverse link on a grid of values, v is
-    the predictor: this accepts every way to write the link, and nothing else. Of a lookup in such a
-    parameter, ``sigmoid(a)[group]``, it is the lookup in the predictor, ``a[group]``.
+    the predictor: this accepts every way to write the link, and nothing else. For a lookup in such
+    a parameter, ``sigmoid(a)[group]``, it is the lookup in the predictor, ``a[group]``.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def find_predictor(
 def _looked_up(
     parameter: TensorVariable, inverse_link: Callable[[np.ndarray], np.ndarray], rtol: float
 ) -> TensorVariable | None:
-    """As `find_predictor`, of a lookup: ``sigmoid(a)[group]`` is ``sigmoid(a[group])``."""
-    v = without(parameter, ViewOp)  # as of a pm.Deterministic
+    """Return the predictor of a lookup: ``sigmoid(a)[group]`` is ``sigmoid(a[group])``."""
+    v = without(parameter, ViewOp)  # a pm.Deterministic, say
     if v.owner is None or not isinstance(v.owner.op, AdvancedSubtensor):
         return None
     source, *index = v.owner.inputs
@@ -92,8 +92,8 @@ def _elementwise_parts(
 ) -> list[tuple[Any, tuple[int | str, ...]]]:
     """Return the parts of p that only elementwise operations separate from it, top first.
 
-    With each comes the order in which its axes are those of p, as `dimshuffle` has it. A part that
-    comes in several orders, as ``a`` in ``a[:, None] - a``, is left out: p is no function of it.
+    The second element is the order in which the part's axes become p's, as `dimshuffle` has it. A
+    part in several orders, as ``a`` in ``a[:, None] - a``, is left out: p is not a function of it.
     """
     start: Any = tuple(range(p.ndim))
     queue, orders = deque([(p, start)]), {p: {start}}
@@ -153,10 +153,7 @@ def _slope(
 def _as_function(
     p: TensorVariable, v: TensorVariable, probe: Variable, first: dict[Variable, Variable]
 ) -> TensorVariable | None:
-    """Rebuild p on a probe vector in place of v; None if p depends on anything else.
-
-    Only the operations between v and p are rebuilt, element by element: no data is touched.
-    """
+    """Return p rebuilt on a probe vector in place of v, without data; None if it needs more."""
     memo: dict[Variable, Any] = {first.get(v, v): probe}
     pending = [first.get(p, p)]
     while pending:
@@ -186,7 +183,7 @@ def _as_function(
 
 
 def _arguments(u: Variable) -> list[Variable] | None:
-    """Return the variables that elements of u are computed from, None if u is not understood."""
+    """Return the variables that elements of u are computed from, or None for unknown operations."""
     if u.owner is None:
         return None
     op = u.owner.op
@@ -199,17 +196,7 @@ def _arguments(u: Variable) -> list[Variable] | None:
 
 
 def unreadable(rv: TensorVariable, what: str, link: str, usage: str) -> UnsupportedModelError:
-    """Return the error for a parameter in which no predictor is found.
-
-    Parameters
-    ----------
-    rv : TensorVariable
-        The observed variable.
-    what, link : str
-        Its parameter, and the function of the predictor that this must be.
-    usage : str
-        How to write it.
-    """
+    """Return the error for a parameter `what` in which no predictor of the link is found."""
     return UnsupportedModelError(
         f"cannot read the observed variable {rv.name!r}: its {what} is not the {link} function of "
         f"a linear predictor. Use {usage}\n{OTHERWISE}"

@@ -18,15 +18,7 @@ from pymc_flymc.likelihoods.value_checks import check_parameter, scalar_paramete
 
 
 def scale_and_unit(scale: Any, what: str, rv: TensorVariable) -> tuple[Any, Any]:
-    """Return the factors of a scale: a number for all rows, and data, or None without data.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If the scale has a value for each row and is no such product; `what` is its name.
-    ValueError
-        If it has numbers that are not positive and finite.
-    """
+    """Return the factors of a scale: a number for all rows, and data, or None without data."""
     unit = None
     if not all(scale.type.broadcastable):
         found = number_times_data(scale)
@@ -37,7 +29,7 @@ def scale_and_unit(scale: Any, what: str, rv: TensorVariable) -> tuple[Any, Any]
             )
         scale, unit = found
         check_parameter(unit, what, rv)
-        # Where rows are out of core, only the first have been looked at.
+        # If rows are out of core, only the first have been checked.
         unit = pt.switch(pt.gt(unit, 0.0) & pt.lt(unit, np.inf), unit, np.nan)
     # PyTensor keeps short Python floats in single precision.
     return scalar_parameter(scale, what, rv).astype("float64"), unit
@@ -64,17 +56,7 @@ class LocationScale(Family):
     def in_units(
         self, mu: Any, nuisances: list[Any], scale: Any, what: str, rv: TensorVariable
     ) -> RowParameters:
-        """Return location, log nuisances, and the log of a scale; `what` is PyMC's name of it.
-
-        If the scale is a number times data, the location is in units of these data.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If the scale has a value for each row that is no such product.
-        ValueError
-            If it has numbers that are not positive and finite.
-        """
+        """Return location, log nuisances and log scale, in units of data in the scale."""
         scale, unit = scale_and_unit(scale, what, rv)
         # PyTensor keeps short Python floats in single precision.
         logs = [pt.log(each.astype("float64")) for each in (*nuisances, scale)]
@@ -82,26 +64,23 @@ class LocationScale(Family):
         return RowParameters(self, mu, logs, unit=unit)
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
-        """Graph of the part of the log density that does not depend on the residual."""
+        """Return the graph of the part of the log density that does not depend on the residual."""
         return -nuisances[-1]
 
     def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
-        """Graph of the part that depends on z = (y - eta)/sigma, a convex function of its square.
-
-        That is all but a linear function of z, see `skewness`.
-        """
+        """Return the part in z = (y - eta)/sigma, convex in z^2, without a linear term."""
         raise NotImplementedError
 
     def skewness(self, nuisances: Sequence[Any]) -> Any:
-        """Graph of the coefficient of z in the log density, None if there is no such term."""
+        """Return the graph of the coefficient of z in the log density, or None."""
         return None
 
     def tangent(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
-        """Features of the tangents that touch at u = squared, shape (F, n)."""
+        """Return the features of the tangents that touch at u = squared, shape (F, n)."""
         raise NotImplementedError
 
     def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
-        """Graph of c in the tangent ``log_kernel >= c - slope u``, whatever the nuisances are.
+        """Return the graph of c in the tangent ``log_kernel >= c - slope u``, for any nuisances.
 
         It is linear in (one, features), so that the sum of c follows from their sums over rows.
         """
@@ -138,25 +117,25 @@ class StudentT(LocationScale):
         return self.in_units(mu, [scalar_parameter(nu, "nu", rv)], sigma, "sigma", rv)
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
-        """Graph of the part of the log density that does not depend on the residual."""
+        """Return the graph of the part of the log density that does not depend on the residual."""
         log_nu, log_sigma = nuisances
         nu = pt.exp(log_nu)
         gammas = log_gamma(0.5 * (nu + 1.0)) - log_gamma(0.5 * nu)
         return gammas - 0.5 * (log_nu + np.log(np.pi)) - log_sigma
 
     def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
-        """Graph of the part of the log density that depends on the residual."""
+        """Return the graph of the part of the log density that depends on the residual."""
         nu = pt.exp(nuisances[0])
         return -0.5 * (nu + 1.0) * pt.log1p(pt.sqr(z) / nu)
 
     def tangent(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
-        """Minus the slope, and its logarithm, shape (2, n)."""
+        """Return minus the slope, and its logarithm, shape (2, n)."""
         nu = np.exp(nuisances[0])
         slope = 0.5 * (nu + 1.0) / (nu + squared)
         return np.stack([slope, np.log(slope)])
 
     def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
-        """Graph of c for any nu; where the tangent with this slope touches depends on nu."""
+        """Return the graph of c for any nu; nu determines where the tangent touches."""
         (slope, log_slope), log_nu = features, nuisances[0]
         nu = pt.exp(log_nu)
         half = 0.5 * (nu + 1.0)
@@ -172,17 +151,17 @@ class Logistic(LocationScale):
     scale = "s"
 
     def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
-        """Graph of ``-2 log 2 cosh(z/2)``, without overflow."""
+        """Return the graph of ``-2 log 2 cosh(z/2)``, without overflow."""
         return -z - 2.0 * pt.softplus(-z)
 
     def tangent(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
-        """Minus the slope, ``tanh(z/2)/(2 z)``, and the value at u = 0, shape (2, n)."""
+        """Return minus the slope, ``tanh(z/2)/(2 z)``, and the value at u = 0, shape (2, n)."""
         z = np.maximum(np.sqrt(squared), 1e-10)
         slope = np.tanh(0.5 * z) / (2.0 * z)
         return np.stack([slope, slope * z**2 - z - 2.0 * np.log1p(np.exp(-z))])
 
     def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
-        """Graph of c, which is a number of the row."""
+        """Return the graph of c, which is a constant of the row."""
         return features[1]
 
 
@@ -214,24 +193,22 @@ class AsymmetricLaplace(LocationScale):
         return self.in_units(mu, [kappa], scale, "b", rv)
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
-        """Graph of the part of the log density that does not depend on the residual."""
+        """Return the graph of the part of the log density that does not depend on the residual."""
         return -pt.log(2.0 * pt.cosh(nuisances[0])) - nuisances[-1]
 
     def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
-        """Graph of ``-a |z|``."""
+        """Return the graph of ``-a |z|``."""
         return -pt.cosh(nuisances[0]) * pt.abs(z)
 
     def skewness(self, nuisances: Sequence[Any]) -> Any:
-        """Graph of -d."""
+        """Return the graph of -d."""
         return -pt.sinh(nuisances[0])
 
     def smoothed(
         self, arguments: Sequence[TensorVariable], y: TensorVariable, rounding: TensorVariable
     ) -> TensorVariable:
-        """Return the log-likelihood with ``|z|`` smoothed near zero, `rounding` scales wide.
-
-        Its curvature, which is zero except at z = 0, is then spread over the rows near zero.
-        """
+        """Return the log-likelihood with ``|z|`` smoothed near zero, `rounding` scales wide."""
+        # The curvature, which is zero except at z = 0, is then spread over the rows near zero.
         eta, *nuisances = arguments
         z = (y - eta) * pt.exp(-nuisances[-1])
         rounded = pt.sqrt(pt.sqr(z) + pt.sqr(rounding))
@@ -239,14 +216,14 @@ class AsymmetricLaplace(LocationScale):
         return self.log_normaliser(nuisances) + kernel
 
     def rounding(self, spread: np.ndarray, nuisances: np.ndarray) -> np.ndarray:
-        """Return the spread in scales."""
+        """Return the spread in units of the scale."""
         return np.asarray(spread * np.exp(-nuisances[-1]))
 
     def tangent(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
-        """Minus the slope, ``a/(2 |z|)``, and its inverse, shape (2, n)."""
+        """Return minus the slope, ``a/(2 |z|)``, and its inverse, shape (2, n)."""
         slope = np.cosh(nuisances[0]) / (2.0 * np.sqrt(np.maximum(squared, 1e-20)))
         return np.stack([slope, 1.0 / slope])
 
     def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
-        """Graph of c = -a^2 / (4 slope), for any kappa."""
+        """Return the graph of c = -a^2 / (4 slope), for any kappa."""
         return -0.25 * pt.sqr(pt.cosh(nuisances[0])) * features[1]

@@ -21,14 +21,9 @@ from pymc_flymc.likelihoods.value_checks import check_parameter
 def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
     """Return the logarithm of a mean that is the exponential of a predictor, times other factors.
 
-    Constants, such as an exposure or a divisor, become offsets. Free numbers, such as a shape,
-    become part of the intercept. What rows look up, such as the rate of a group, and a mean that is
-    one number for all rows may have any form. None if mu is of another form.
-
-    Raises
-    ------
-    ValueError
-        If a constant is not positive and finite; `rv` is the observed variable, for the message.
+    Constants, such as an exposure or a divisor, become offsets, and must be positive. Free numbers,
+    such as a shape, become part of the intercept. A mean that rows look up, such as the rate of a
+    group, or that is one number for all rows may have any form. Other forms give None.
     """
     offset: Any = None
     numbers: list[tuple[Any, int]] = []
@@ -75,13 +70,8 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
 def find_log_odds(p: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
     """Return the log odds of a probability that is the logistic function of a predictor, or None.
 
-    What rows look up, such as the probability of a group, and a probability that is one number for
-    all rows may have any form. So may a and b in ``a / (a + b)``, if `find_log_mean` reads them.
-
-    Raises
-    ------
-    ValueError
-        As `find_log_mean`.
+    A probability that rows look up, or that is one number for all rows, may have any form. So may a
+    and b in ``a / (a + b)``, if `find_log_mean` reads them.
     """
     eta = find_predictor(p, expit)
     if eta is None:
@@ -112,13 +102,13 @@ def _log_of_ratio(p: TensorVariable, rv: TensorVariable) -> Any:
 
 
 def _link_of(v: Any, link: Callable[[Any], Any], of_table: bool = True) -> Any:
-    """Return the link of a parameter that rows look up: a lookup of the link; or None.
+    """Return the link of a parameter that rows look up, as a lookup of the link; or None.
 
     ``rate[group]`` is the exponential function of ``log(rate)[group]``, a predictor whose
     coefficients are the logarithms of the rates. A choice by data is a lookup, too, and so is a
     column or a row that all columns or rows of a table have, if it is `of_table`.
     """
-    v = without(v, ViewOp)  # as of a pm.Deterministic
+    v = without(v, ViewOp)  # a pm.Deterministic, say
     if all(v.type.broadcastable):
         return link(v.flatten() if v.ndim else v)
     if v.owner is None:
@@ -127,7 +117,7 @@ def _link_of(v: Any, link: Callable[[Any], Any], of_table: bool = True) -> Any:
     if isinstance(v.owner.op, AdvancedSubtensor) and not free_inputs(others):
         return v.owner.op(link(source), *others)
     if isinstance(v.owner.op, DimShuffle):
-        is_wider = of_table and v.ndim > source.ndim  # and none of its axes is dropped again
+        is_wider = of_table and v.ndim > source.ndim  # no axis is dropped again
         found = _link_of(source, link, of_table and v.ndim >= source.ndim)
         if found is None and is_wider:
             found = link(source)

@@ -19,10 +19,7 @@ from pymc_flymc.likelihoods.value_checks import check_counts, check_values
 
 @dataclass(frozen=True, kw_only=True)
 class Multinomial(Softmax):
-    """Observed counts of classes in n trials, each of them as in `Softmax`.
-
-    The row data, beside the count of class 0, are the counts of the other classes, and n.
-    """
+    """Observed counts of classes in n trials as in `Softmax`; all but the first are row data."""
 
     name = "multinomial"
     usage = "pm.Multinomial(n=n, p=pm.math.softmax(eta, axis=-1))"
@@ -55,7 +52,7 @@ class Multinomial(Softmax):
         return np.stack(counts, axis=1)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return ``sum_k y_k eta_k - n log sum exp eta``, without what depends on y alone."""
+        """Return ``sum_k y_k eta_k - n log sum exp eta``, without terms in y alone."""
         *counts, trials = y
         etas = with_reference(arguments)
         value = -trials * log_sum_exp(etas)
@@ -75,6 +72,6 @@ class Multinomial(Softmax):
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
     ) -> np.ndarray:
-        """Return n times the limit of a softmax."""
+        """Return n times the bound of a softmax."""
         trials: np.ndarray = y[:, -1]
         return trials * super().derivative_bound(order, low, high, trials)

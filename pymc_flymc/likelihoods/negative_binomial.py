@@ -40,9 +40,9 @@ class _NegativeBinomial(Family):
 class NegativeBinomialLog(_NegativeBinomial, BinomialLogit):
     r"""Observed counts with ``mean = exp(eta_n)`` and a known alpha.
 
-    In :math:`\psi = \eta - \log\alpha` the log-likelihood is
-    :math:`y \psi - (y + \alpha) \log(1 + e^\psi)` plus what depends on y alone: that of y
-    successes in :math:`y + \alpha` trials with log odds :math:`\psi`.
+    In :math:`\psi = \eta - \log\alpha` the log-likelihood is, up to terms in y alone,
+    :math:`y \psi - (y + \alpha) \log(1 + e^\psi)`: that of y successes in :math:`y + \alpha` trials
+    with log odds :math:`\psi`.
     """
 
     name = "negative-binomial-log"
@@ -65,8 +65,7 @@ class NegativeBinomialLog(_NegativeBinomial, BinomialLogit):
 class NegativeBinomialFree(_NegativeBinomial):
     r"""Observed counts with ``mean = exp(eta_n)`` and an alpha that is sampled.
 
-    The predictor is :math:`\psi = \eta - \log\alpha`, as for a known alpha. The intercept of psi
-    may depend on alpha.
+    The predictor is :math:`\psi = \eta - \log\alpha`, whose intercept may depend on alpha.
     """
 
     name = "negative-binomial-free"
@@ -81,34 +80,20 @@ class NegativeBinomialFree(_NegativeBinomial):
     read_observed = staticmethod(check_counts)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log-likelihood but for ``log y!``."""
+        """Return the log-likelihood without ``log y!``."""
         psi, log_alpha = arguments
         alpha = pt.exp(log_alpha)
         return y * psi - (y + alpha) * pt.softplus(psi) + log_rising_of_exp(log_alpha, y)
 
 
 def check_alpha(alpha: np.ndarray, name: str) -> np.ndarray:
-    """Return the alpha of each row: where rows are out of core, only the first have been looked at.
-
-    Raises
-    ------
-    ValueError
-        If one is not positive and finite.
-    """
+    """Return the alpha of each row, which must be positive and finite."""
     check_values(is_positive(alpha), alpha, f"alpha of {name}", "positive and finite")
     return alpha
 
 
 def read_negative_binomial(rv: TensorVariable) -> tuple[Any, Any, Any]:
-    """Return the log mean, psi = log(mean / alpha), which are the log odds of 1 - p, and alpha.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If the mean is not the exponential function of a predictor, times exposures.
-    ValueError
-        If an exposure is not positive and finite.
-    """
+    """Return the log mean, psi = log(mean / alpha), which are the log odds of 1 - p, and alpha."""
     alpha, p = rv.owner.op.dist_params(rv.owner)
     minus_psi = find_log_odds(p, rv)
     if minus_psi is not None:

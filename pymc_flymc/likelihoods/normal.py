@@ -20,14 +20,9 @@ class Normal(LocationScale):
 
     The log density ``-u/2``, with u = ((y - eta)/sigma)^2, is linear in u, and so its own tangent.
     The bound is the likelihood for any sigma, and no row is ever bright.
-
-    Attributes
-    ----------
-    of_logarithms : bool
-        Whether the model observes the values whose logarithms are normal; it is read from there.
     """
 
-    of_logarithms: bool = False
+    of_logarithms: bool = False  #: Whether the model observes values whose logarithms are normal.
     name = "normal"
     usage = "pm.Normal(mu=eta, sigma=sigma), pm.LogNormal(mu=eta, sigma=sigma)"
     distributions = NormalRV | LogNormalRV
@@ -47,17 +42,17 @@ class Normal(LocationScale):
         return np.log(values)
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
-        """Graph of the part of the log density that does not depend on the residual."""
+        """Return the graph of the part of the log density that does not depend on the residual."""
         return -nuisances[-1] - 0.5 * np.log(2.0 * np.pi)
 
     def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
-        """Graph of ``-z^2 / 2``."""
+        """Return the graph of ``-z^2 / 2``."""
         return -0.5 * pt.sqr(z)
 
     def tangent(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
-        """Minus the slope, shape (1, n), which is the same everywhere."""
+        """Return minus the slope, shape (1, n), which is the same everywhere."""
         return np.full((1, len(squared)), 0.5)
 
     def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
-        """Graph of c, which is zero."""
+        """Return the graph of c, which is zero."""
         return 0.0 * one

@@ -14,7 +14,7 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.scales_by_row import ScalesByRow
 from pymc_flymc.likelihoods.value_checks import check_values, is_positive
 
-#: Added to absolute residuals, in units of the outcomes, for limits that hold at any distance.
+#: Added to absolute residuals, in units of the outcomes, for bounds that hold at any distance.
 LEAST_RESIDUAL = 0.25
 
 
@@ -23,14 +23,9 @@ class NormalScales(ScalesByRow):
     r"""Values with normal noise of variance V, see `ScalesByRow`.
 
     Up to a constant the log-likelihood is :math:`-(\log V + (y - \eta)^2 / V) / 2`.
-
-    Attributes
-    ----------
-    of_logarithms : bool
-        Whether the model observes the values whose logarithms are normal; it is read from there.
     """
 
-    of_logarithms: bool = False
+    of_logarithms: bool = False  #: Whether the model observes values whose logarithms are normal.
     name = "normal-scales"
     usage = "pm.Normal(mu=eta, sigma=pm.math.exp(tau))"
     distributions: Any = NormalRV | LogNormalRV
@@ -59,12 +54,13 @@ class NormalScales(ScalesByRow):
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        r"""Return a limit on third derivatives which grows with 1/V, and with the residual.
+        r"""Return a bound on the third derivatives which grows with 1/V, and with the residual.
 
         With :math:`p = e^{2 \tau} / V` the derivatives of 1/V in tau are :math:`-2 p / V`,
-        :math:`(8 p^2 - 4 p) / V` and :math:`(-48 p^3 + 48 p^2 - 8 p) / V`, of sizes at most 2, 4
-        and 8 over V, and that of log V is at most 8/(6 sqrt 3). A residual r is at most |r| + d at
-        a distance d, and that grows no faster than :math:`R\, e^{d/R}`, with R = |r| + b for any b.
+        :math:`(8 p^2 - 4 p) / V` and :math:`(-48 p^3 + 48 p^2 - 8 p) / V`, of absolute values at
+        most 2, 4 and 8 over V; the third derivative of log V is at most 8/(6 sqrt 3). A residual r
+        is at most |r| + d at a distance d, which grows no faster than :math:`R\, e^{d/R}`, with R =
+        |r| + b for any b.
         """
         (eta_0, tau), (c, c_tau), (value, error) = eta, spread, y.T
         r = np.abs(value - eta_0) + LEAST_RESIDUAL

@@ -1,9 +1,9 @@
 """Ordered outcomes: categorical variables of cumulative probabilities with a logistic link.
 
-With cutpoints c_0 < ... < c_(K-2) level k has the probability sigmoid(a) - sigmoid(b), where
-a = c_k - eta and b = c_(k-1) - eta, which is sigmoid(a) sigmoid(-b) (1 - exp(b - a)). The last
-factor depends on cutpoints alone. The others are those of two binary outcomes, whether y > k, no,
-and whether y > k - 1, yes: comparisons of the row with its cutpoints.
+With cutpoints c_0 < ... < c_(K-2) level k has the probability sigmoid(a) - sigmoid(b), where a =
+c_k - eta and b = c_(k-1) - eta, which is sigmoid(a) sigmoid(-b) (1 - exp(b - a)). The last factor
+depends on cutpoints alone. The others belong to two binary outcomes, whether y > k, no, and whether
+y > k - 1, yes: comparisons of the row with its cutpoints.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ _LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "probit": ndtr,
     "cloglog": lambda v: -np.expm1(-np.exp(v)),
 }
-#: Rounding errors of probabilities. Those of Bambi's probit link are of single precision. They do
+#: Rounding errors of probabilities. Bambi's probit link has them in single precision, which does
 #: not matter, as that link is only named in a refusal.
 _ROUNDING = {"logit": 64 * float(np.finfo(np.float64).eps)}
 _ROUGHLY = 1e-6
@@ -44,8 +44,8 @@ _ROUGHLY = 1e-6
 class OrderedLogit(BernoulliLogit):
     """Observed levels with ``P(y_n > k) = sigmoid(eta_n - c_k)``, the same c for all rows.
 
-    A row of the regression is a comparison, with the outcome 0 or 1 and the predictor eta_n - c_k:
-    of an observed level with the cutpoints next to it.
+    A row of the regression compares an observed level with a cutpoint next to it: its outcome is 0
+    or 1, its predictor eta_n - c_k.
     """
 
     name = "ordered-logit"
@@ -76,7 +76,7 @@ class OrderedLogit(BernoulliLogit):
         return RowParameters(self, found[1], cutpoints=found[2])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return outcomes of comparisons, 0 or 1, as int8; refuse values that are no levels."""
+        """Return outcomes of comparisons, 0 or 1, as int8; refuse values that are not levels."""
         expected = "levels, whole numbers from 0 to the number of its cutpoints"
         check_values((values == 0) | (values == 1), values, name, expected)
         return values.astype(np.int8)
@@ -90,21 +90,21 @@ def is_cumulative(rv: TensorVariable) -> bool:
 
 
 def _find(rv: TensorVariable) -> tuple[str, TensorVariable, TensorVariable] | None:
-    """Return the link, eta and the cutpoints, vectors, of the p of a categorical variable.
+    """Return the link, eta and the cutpoints, vectors, from the p of a categorical variable.
 
     Each difference v of cutpoints and predictors in the graph of p is tried. If p is a function of
-    v alone, and this is that of differences of cumulative probabilities on a grid of values, v is
-    it: this accepts every way to write p, and nothing else.
+    v alone, and on a grid of values it is a difference of cumulative probabilities, v is the right
+    one: this accepts every way to write p, and nothing else.
     """
     (p,) = rv.owner.op.dist_params(rv.owner)
-    p = without_guards(without(p, ViewOp))  # of a Deterministic
+    p = without_guards(without(p, ViewOp))  # inside a Deterministic
     if p.ndim != 2 or p.owner is None or not isinstance(p.owner.op, Elemwise | Join):
         return None
     for v, eta, cutpoints in _differences(p):
-        for sign in (1.0, -1.0):  # of v = cutpoints - eta, of v = eta - cutpoints
+        for sign in (1.0, -1.0):  # v = cutpoints - eta, or v = eta - cutpoints
             link = _link(p, v, sign)
             if link is not None:
-                # What is left of both is a vector.
+                # Both become vectors.
                 return link, -sign * eta.flatten(), sign * cutpoints.flatten()
     return None
 
@@ -126,7 +126,7 @@ def _differences(p: TensorVariable) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _link(p: TensorVariable, v: Any, sign: float) -> str | None:
-    """Return the link for which p, as a function of sign * v, are the probabilities of levels."""
+    """Return the link for which p, as a function of sign * v, has the probabilities of levels."""
     n_cutpoints = v.type.shape[1] or 3
     near = np.linspace(-20.0, 20.0, 41)
     start = np.concatenate([near, TAILS])[:, None]
@@ -138,7 +138,7 @@ def _link(p: TensorVariable, v: Any, sign: float) -> str | None:
     try:
         with np.errstate(all="ignore"):
             values = plain_function([probe], function)((sign * grid).astype(v.type.dtype))
-    except ValueError:  # p has parts of a shape of their own
+    except ValueError:  # p has parts with a shape of their own
         return None
     for name, link in _LINKS.items():
         rounding = max(_ROUNDING.get(name, _ROUGHLY), 64 * float(np.finfo(values.dtype).eps))

@@ -22,10 +22,7 @@ class PoissonLog(SmoothFamily):
     distributions = PoissonRV
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the log mean, found inside the graph of mu.
-
-        Constant factors of mu, such as an exposure, are offsets of the predictor.
-        """
+        """Return the log mean from the graph of mu; constant factors are offsets."""
         (mu,) = rv.owner.op.dist_params(rv.owner)
         eta = find_log_mean(mu, rv)
         if eta is None:
@@ -36,6 +33,6 @@ class PoissonLog(SmoothFamily):
     read_observed = staticmethod(check_counts)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return ``y eta - exp(eta)``: all of it but a term that depends on y alone."""
+        """Return ``y eta - exp(eta)``, without terms in y alone."""
         (eta,) = arguments
         return y * eta - pt.exp(eta)

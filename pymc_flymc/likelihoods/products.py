@@ -18,13 +18,7 @@ def simplified(v: TensorVariable, signs: bool = True) -> Any:
 
     ``mu**2 / (mu / s)**2`` is ``s**2``: a shape that PyMC computes from a mean and a standard
     deviation is one for all rows if these are in proportion. PyMC multiplies it by the sign of the
-    standard deviation; signs are left out of what is positive.
-
-    Parameters
-    ----------
-    v : TensorVariable
-    signs : bool
-        Whether signs are kept. Without them the result is right only where they are one.
+    standard deviation; without `signs` they are left out, which is right only if they are one.
     """
     powers = _powers(v, first_equals(v))
     ones = [u for u in powers if is_from(u, ps.Sign)]
@@ -77,10 +71,8 @@ def _powers(v: TensorVariable, first: dict[Any, Any]) -> dict[Any, float]:
 
 
 def factors_of(v: Any) -> list[tuple[Any, Any]] | None:
-    """Return the factors of a product, with their powers; None for any other variable.
-
-    Roots are not taken apart: the root of a square is not its base if the base is negative.
-    """
+    """Return the factors of a product, with their powers; None for any other variable."""
+    # Roots are not taken apart: the root of a square is not its base if the base is negative.
     inputs = v.owner.inputs if v.owner is not None else []
     if is_from(v, ps.Mul):
         return [(u, 1) for u in inputs]
@@ -106,7 +98,7 @@ def _exponent(v: Any) -> float | None:
 
 
 def _is_positive(v: Any) -> bool:
-    """Whether a variable is never negative: an exponential function, a root, a positive number."""
+    """Return whether a variable is never negative: an exponential, a root, a positive number."""
     v = without(v, DimShuffle, ViewOp)
     if isinstance(v, Constant):
         return bool(np.all(v.data > 0))
@@ -114,7 +106,7 @@ def _is_positive(v: Any) -> bool:
 
 
 def root_of(v: Any) -> Any:
-    """Return the variable of which another one is the square root, or None."""
+    """Return the argument of a square root, or None for any other variable."""
     is_root = is_from(v, ps.Sqrt) or (is_from(v, ps.Pow) and _exponent(v) == 0.5)
     return v.owner.inputs[0] if is_root else None
 
@@ -127,6 +119,6 @@ def without(v: Any, *wrappers: Any) -> Any:
 
 
 def is_from(v: Any, kind: Any) -> bool:
-    """Whether a variable comes from an elementwise operation."""
+    """Return whether a variable comes from an elementwise operation of a kind."""
     op = None if v.owner is None else v.owner.op
     return isinstance(op, Elemwise) and isinstance(op.scalar_op, kind)

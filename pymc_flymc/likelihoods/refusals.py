@@ -27,9 +27,9 @@ _LAGGED = (
 
 #: The advice that always works.
 LEAVE_OUT = "Leave out step=, and PyMC samples the model as it is."
-#: The same, after what to write.
+#: The same, after a suggestion what to write.
 OTHERWISE = "If that is another model than yours, leave out step=, and PyMC samples it as it is."
-#: What to write instead of a vector of outcomes with a covariance: most likely a process is meant.
+#: What to write instead of a vector of outcomes with a covariance: most often a process is meant.
 _PROCESS = (
     "pm.gp.HSGP(...).prior(...) as a term of eta, with outcomes that are independent given it"
 )
@@ -89,7 +89,7 @@ def nothing_supported(model: Model) -> str:
 
 
 def _instead(rv: TensorVariable, what: str) -> str | None:
-    """Return the nearest to an observed variable that is supported, if any is."""
+    """Return the supported distribution nearest to an observed variable's, if there is one."""
     if rv.ndim == 1 and what in ("pm.MvNormal", "pm.MvStudentT"):
         return _PROCESS
     return next((ALTERNATIVES[w] for w in re.findall(r"\w+", what) if w in ALTERNATIVES), None)
@@ -112,11 +112,11 @@ def distribution_name(rv: TensorVariable) -> str:
         return f"pm.Truncated(pm.{printed.removeprefix(kind)})"
     if kind in ("Mixture", "Hurdle"):
         return _mixture_name(rv, kind)
-    if kind.startswith("CustomDist_"):  # no class_name was given
+    if kind.startswith("CustomDist_"):  # without a class_name
         return "pm.CustomDist"
     if ordered := is_ordered(rv):
         return f"pm.{ordered}"
-    # The names of some classes are not those that PyMC exports: WeibullBeta is pm.Weibull.
+    # Some classes have other names than PyMC exports: WeibullBeta is pm.Weibull.
     for name in (kind, printed):
         if hasattr(pm, name):
             return f"pm.{name}"
@@ -124,7 +124,7 @@ def distribution_name(rv: TensorVariable) -> str:
 
 
 def _mixture_name(rv: TensorVariable, kind: str) -> str:
-    """Name a mixture after its components: zeros and another distribution, or several."""
+    """Return a mixture's name after its components: zeros and another distribution, or several."""
     _, *components = [v for v in rv.owner.inputs if isinstance(v, TensorVariable)]  # _: weights
     components = [v for v in components if v.owner is not None]
     names = [distribution_name(v) for v in components if printed_name(v.owner.op)]
@@ -136,28 +136,25 @@ def _mixture_name(rv: TensorVariable, kind: str) -> str:
 
 
 def is_ordered(rv: TensorVariable) -> str | None:
-    """Return which ordered distribution a categorical variable was written as, if it was one.
-
-    PyMC makes them ``pm.Categorical``, with differences of neighbouring cumulative probabilities.
-    """
+    """Return which ordered distribution a ``pm.Categorical`` variable was written as, or None."""
     if not isinstance(rv.owner.op, CategoricalRV):
         return None
     (p,) = rv.owner.op.dist_params(rv.owner)
-    p = without(p, ViewOp)  # of a Deterministic
+    p = without(p, ViewOp)  # inside a Deterministic
     if p.owner is None or not isinstance(p.owner.op, Elemwise):
         return None
     kind, inputs = type(p.owner.op.scalar_op), p.owner.inputs
     whole = {_joined(v) for v in inputs}
     if kind is ps.Sub and len(whole) == 1 and None not in whole:
         return "OrderedLogistic"
-    # Its first and last probabilities are those of the tails.
+    # Its first and last probabilities are the tails.
     if kind is ps.Exp and inputs[0].owner is not None and isinstance(inputs[0].owner.op, Join):
         return "OrderedProbit"
     return None
 
 
 def _joined(v: Variable) -> Variable | None:
-    """Return the joined terms of which a variable is a part."""
+    """Return the joined terms of which a variable is a part, or None."""
     if v.owner is None or not isinstance(v.owner.op, Subtensor):
         return None
     whole = v.owner.inputs[0]

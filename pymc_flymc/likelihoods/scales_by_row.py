@@ -32,23 +32,7 @@ class ScalesByRow(JointlySmoothFamily):
     def of_scales(
         self, likelihood: Likelihood, mu: Any, sigma: Any, y: Any, rv: TensorVariable
     ) -> RowParameters:
-        """Return eta and tau, in units of the outcomes y, and known standard errors.
-
-        Parameters
-        ----------
-        likelihood : Likelihood
-            The family as this model has it.
-        mu, sigma : TensorVariable
-        y : TensorVariable
-            The values that have the noise: the observed variable, or its logarithm.
-        rv : TensorVariable
-            The observed variable, for messages.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If sigma is of another form.
-        """
+        """Return eta and tau, in units of y or of its logarithm, and known standard errors."""
         known, free = _squares(sigma)
         tau = find_log_mean(sigma if free is None else free, rv)
         if tau is None:
@@ -81,13 +65,13 @@ class ScalesByRow(JointlySmoothFamily):
         return pt.switch(none, 2.0 * tau, both)
 
     def growth_of_precision(self, tau: np.ndarray, error: np.ndarray) -> np.ndarray:
-        """Return the rate at which 1/V grows as tau falls; the rate is no larger further down."""
+        """Return the rate at which 1/V grows as tau falls, which is its largest from there down."""
         with np.errstate(divide="ignore"):
             return np.asarray(2.0 * expit(2.0 * (tau - np.log(np.abs(error)))))
 
 
 def _squares(sigma: TensorVariable) -> tuple[Any, Any]:
-    """Return the data in the argument of a root, and the rest; zero and None for all else."""
+    """Return the data in the argument of a root, and the rest; zero and None for anything else."""
     inside = root_of(sigma)
     if inside is None or not is_from(inside, ps.Add):
         return pt.constant(0.0), None

@@ -45,7 +45,7 @@ class SkewNormal(JointlySmoothFamily):
         return np.ones_like(super().read_observed(values, name))
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log-likelihood, without what depends on sigma alone."""
+        """Return the log-likelihood without terms in sigma alone."""
         z, skewed = arguments
         value: Any = y * (log_normal_cdf(skewed) - 0.5 * pt.sqr(z))
         return value

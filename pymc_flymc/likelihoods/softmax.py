@@ -1,7 +1,7 @@
 """Several classes: categorical variables with a softmax link.
 
-Only differences of the classes' predictors matter. The predictors here are those of classes 1 to
-K - 1 less that of class 0, the reference, which has none.
+Only differences of the classes' predictors matter. The predictors here are the ones of classes 1 to
+K - 1, less the one of class 0, the reference, which has none.
 """
 
 from collections.abc import Sequence
@@ -29,15 +29,9 @@ from pymc_flymc.likelihoods.value_checks import check_values
 
 @dataclass(frozen=True, kw_only=True)
 class Softmax:
-    """Observed classes with ``P(y_n = k) = exp(eta_nk) / sum_l exp(eta_nl)``, where eta_n0 = 0.
+    """Observed classes with ``P(y_n = k) = exp(eta_nk) / sum_l exp(eta_nl)``, where eta_n0 = 0."""
 
-    Parameters
-    ----------
-    n_predictors : int
-        Number of classes less one, K - 1; it is read from the model.
-    """
-
-    n_predictors: int = 0
+    n_predictors: int = 0  #: Number of classes less one, K - 1, which `read` fills in.
     name = "softmax"
     form = SOFTMAX
     usage = "pm.Categorical(logit_p=eta)"
@@ -47,7 +41,7 @@ class Softmax:
     log_concave = True
 
     def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.Categorical``, written as such."""
+        """Return whether a random variable is written as ``pm.Categorical``."""
         return (
             rv.owner is not None
             and isinstance(rv.owner.op, CategoricalRV)
@@ -87,7 +81,7 @@ class Softmax:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return log-likelihoods, gradients ``e_y - p`` and Hessians ``p p' - diag p``."""
         log_p, second = self.probabilities(arguments)
-        # With weights in the same array, classes are floats.
+        # If weights are in the same array, classes are floats.
         y, each = y.astype(np.intp, copy=False), np.arange(arguments.shape[1])
         first = -np.exp(log_p)
         first[y, each] += 1.0
@@ -107,12 +101,10 @@ class Softmax:
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
     ) -> np.ndarray:
-        """Return a limit on the third derivative along a direction of range one.
-
-        It is a third central moment, of a variable of range one: at most 1/(6 sqrt 3). If one value
-        has a probability of at least 1 - q it is also at most q, for it is no more than the mean
-        squared distance from that value.
-        """
+        """Return a bound on the third derivative along a direction of range one."""
+        # It is a third central moment of a variable of range one: at most 1/(6 sqrt 3). If one
+        # value has a probability of at least 1 - q, it is also at most q, as the mean squared
+        # distance from that value bounds it.
         limit = np.full(np.shape(y), 1.0 / (6.0 * np.sqrt(3.0)))
         if np.ndim(low) == 0:
             return limit
@@ -127,11 +119,7 @@ class Softmax:
 
 
 def read_softmax(p: TensorVariable) -> TensorVariable | None:
-    """Return the predictors of which probabilities are the softmax, less those of class 0.
-
-    A matrix with a row for each observed value, and without a column for class 0; None if p is no
-    softmax of a matrix over its last axis.
-    """
+    """Return the predictors (N, K - 1) of a softmax, less the one of class 0; None for other p."""
     eta = _argument(p)
     if eta is None or p.ndim != 2:
         return None
@@ -140,10 +128,8 @@ def read_softmax(p: TensorVariable) -> TensorVariable | None:
 
 
 def _argument(p: Any) -> Any:
-    """Return the argument of a softmax over the last axis, or of a lookup in one; None if none.
-
-    Probabilities with a Dirichlet prior are the softmax of their logarithms.
-    """
+    """Return the argument of a softmax over the last axis, or of a lookup in one; else None."""
+    # Probabilities with a Dirichlet prior are the softmax of their logarithms.
     while p.owner is not None and isinstance(p.owner.op, ViewOp | SpecifyShape):
         p = p.owner.inputs[0]
     op = None if p.owner is None else p.owner.op
@@ -155,7 +141,7 @@ def _argument(p: Any) -> Any:
         return pt.log(p)
     if isinstance(op, AdvancedSubtensor):
         source, *index = p.owner.inputs
-        # Of the last axis all is taken. A mask may be of several axes.
+        # The lookup takes all of the last axis. A mask may be of several axes.
         masks = any(v.type.dtype == "bool" for v in index)
         eta = None if masks or index_of(p.owner, 1)[-1] != slice(None) else _argument(source)
         return None if eta is None else op(eta, *index)
@@ -163,20 +149,20 @@ def _argument(p: Any) -> Any:
 
 
 def with_reference(arguments: Sequence[TensorVariable]) -> list[Any]:
-    """Graphs of all classes' predictors."""
+    """Return the graphs of all classes' predictors."""
     return [pt.zeros_like(arguments[0]), *arguments]
 
 
 def log_sum_exp(arguments: Sequence[TensorVariable]) -> Any:
-    """Graph of ``log sum_k exp(arguments[k])``, element by element."""
+    """Return the graph of ``log sum_k exp(arguments[k])``, element by element."""
     largest: Any = arguments[0]
     for eta in arguments[1:]:
         largest = pt.maximum(largest, eta)
-    # The value does not depend on what is subtracted: the derivative in it is zero.
+    # The value does not depend on what is subtracted: its derivative is zero.
     largest = disconnected_grad(largest)
     total: Any = 0.0
     for eta in arguments:
         total = total + pt.exp(eta - largest)
-    # The total is at least one. As pt.log(total) it would be made safe once more by PyTensor, with
-    # other exponentials than those of the derivative.
+    # The total is at least one. PyTensor would stabilise pt.log(total) once more, with exponentials
+    # that the derivative does not have.
     return largest + pt.log1p(total - 1.0)

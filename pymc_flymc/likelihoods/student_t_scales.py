@@ -23,12 +23,7 @@ class StudentTScales(ScalesByRow):
     r"""Values with Student-t noise of squared scale V, see `ScalesByRow`; nu = 1 is the Cauchy.
 
     With :math:`Q = \nu V + (y - \eta)^2` the log-likelihood is, up to a constant,
-    :math:`\frac{\nu}{2} \log V - \frac{\nu + 1}{2} \log Q`.
-
-    Attributes
-    ----------
-    nu : float
-        It is read from the model.
+    :math:`\frac{\nu}{2} \log V - \frac{\nu + 1}{2} \log Q`. `read` fills in nu.
     """
 
     nu: float = 4.0
@@ -47,7 +42,7 @@ class StudentTScales(ScalesByRow):
         return self.of_scales(replace(self, nu=number), mu, sigma, rv, rv)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log density, without what depends on nu alone."""
+        """Return the log density without terms in nu alone."""
         (eta, tau), (value, error) = arguments, y
         log_v = self.log_squared_scale(tau, error)
         tail = pt.log1p(pt.sqr(value - eta) * pt.exp(-log_v) / self.nu)
@@ -56,7 +51,7 @@ class StudentTScales(ScalesByRow):
     def third_bound(
         self, eta: np.ndarray, half_width: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> np.ndarray:
-        """Return limits on third derivatives within a half-width of eta, where Q is smallest."""
+        """Return bounds on third derivatives within a half-width of eta, where Q is smallest."""
         (eta_0, tau), (away, away_tau), (value, error) = eta, half_width, y.T
         r = np.maximum(np.abs(value - eta_0) - away, 0.0)
         with np.errstate(over="ignore"):
@@ -67,19 +62,19 @@ class StudentTScales(ScalesByRow):
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a limit which grows like ``V**-1.5``."""
+        """Return a bound which grows like ``V**-1.5``."""
         (_, tau), (_, error) = eta, y.T
         with np.errstate(over="ignore"):
             limit = self._limit(self.nu * (np.exp(2.0 * tau) + error**2), spread, error)
         return limit, 1.5 * self.growth_of_precision(tau, error) * spread[1]
 
     def _limit(self, q: np.ndarray, spread: np.ndarray, error: np.ndarray) -> np.ndarray:
-        r"""Return a limit on third derivatives where Q is at least q.
+        r"""Return a bound on the third derivatives where Q is at least q.
 
         log Q is twice the real part of :math:`\log(r + i \sqrt{\nu V})`, for a residual r: its
         third derivative in eta is at most 4 over :math:`Q^{3/2}`. With :math:`a = \nu e^{2\tau}
         / Q`, which is no more than :math:`1 - r^2 / Q`, the third derivative twice in eta is
-        :math:`4 a |3 r^2 / Q - \nu V / Q| / Q \le 4 / Q`, that twice in tau
+        :math:`4 a |3 r^2 / Q - \nu V / Q| / Q \le 4 / Q`, the one twice in tau
         :math:`8 a |2 a - 1| |r| / Q \le 8 a |2 a - 1| \sqrt{(1 - a) / Q}`. In tau alone log Q and
         log V are softplus functions of :math:`2 \tau`, or linear.
         """

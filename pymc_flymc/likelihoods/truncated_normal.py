@@ -24,16 +24,11 @@ class TruncatedNormal(JointlySmoothFamily):
 
     The predictors are :math:`\chi = (\eta - l) / \sigma` and :math:`t = 1 / \sigma`, both linear in
     coefficients over :math:`\sigma` and in :math:`1 / \sigma` itself. With :math:`d = y - l` the
-    log-likelihood is :math:`-(\chi - d t)^2 / 2 - \log\Phi(\pm\chi) - \log\sigma`, and the first
-    term its own expansion.
-
-    Attributes
-    ----------
-    side : float
-        1 if values are above the limit, -1 if they are below it; it is read from the model.
+    log-likelihood is :math:`-(\chi - d t)^2 / 2 - \log\Phi(\pm\chi) - \log\sigma`. Its first term
+    is quadratic.
     """
 
-    side: float = 1.0
+    side: float = 1.0  #: 1 if values are above the limit, -1 if they are below it.
     name = "truncated-normal"
     usage = "pm.TruncatedNormal(mu=eta, sigma=sigma, lower=lower)"
     distributions: Any = pm.TruncatedNormal.rv_type
@@ -60,7 +55,7 @@ class TruncatedNormal(JointlySmoothFamily):
         predictors = as_columns((mu - limit) / scale, 1.0 / scale)
         rest = -pt.log(scale) if free_inputs([scale]) else None
         distance = side * (rv - limit)
-        if has_rows_of_data(other):  # those that are not at hand may have both limits
+        if has_rows_of_data(other):  # rows out of core may have both limits
             distance = pt.switch(pt.isinf(other), distance, -1.0)
         return RowParameters(replace(self, side=side), predictors, [], [distance], rest=rest)
 
@@ -72,7 +67,7 @@ class TruncatedNormal(JointlySmoothFamily):
         return np.column_stack([self.side * distance, np.full_like(distance, self.side)])
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log-likelihood, without what depends on sigma alone."""
+        """Return the log-likelihood without terms in sigma alone."""
         (chi, t), (d, side) = arguments, y
         value: Any = -0.5 * pt.sqr(chi - d * t) - log_normal_cdf(side * chi)
         return value

@@ -22,26 +22,7 @@ def check_parameter(
     expected: str = "positive and finite",
     good: Callable[[np.ndarray], np.ndarray] = is_positive,
 ) -> None:
-    """Refuse a parameter with impossible values, if it is given as numbers.
-
-    Parameters
-    ----------
-    parameter : TensorVariable
-        Of any shape. A parameter that depends on other variables passes.
-    what : str
-        Its name.
-    rv : TensorVariable
-        The observed variable.
-    expected : str
-        What the values must be.
-    good : callable
-        Tells which of an array of values are allowed.
-
-    Raises
-    ------
-    ValueError
-        It names the parameter and the first bad value.
-    """
+    """Refuse a parameter with impossible values, if it is given as numbers of any shape."""
     if free_inputs([parameter]):
         return
     values = np.ravel(evaluate(parameter))
@@ -55,13 +36,7 @@ def check_parameter(
 
 
 def one_for_all_rows(parameter: Any, what: str, rv: TensorVariable) -> Any:
-    """Return a parameter that is the same for all rows as a scalar.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If it has a value for each row.
-    """
+    """Return a parameter that is the same for all rows as a scalar; refuse any other."""
     if not all(parameter.type.broadcastable):
         raise UnsupportedModelError(
             f"{what} of the observed variable {rv.name!r} has a value for each row; Firefly needs "
@@ -73,30 +48,14 @@ def one_for_all_rows(parameter: Any, what: str, rv: TensorVariable) -> Any:
 def scalar_parameter(
     parameter: Any, what: str, rv: TensorVariable, expected: str = "positive and finite"
 ) -> Any:
-    """Return a positive parameter that is the same for all rows as a scalar.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If it has a value for each row.
-    ValueError
-        If it is given as a number and not positive and finite.
-    """
+    """Return a positive parameter that is the same for all rows as a scalar; refuse any other."""
     parameter = one_for_all_rows(parameter, what, rv)
     check_parameter(parameter, what, rv, expected)
     return parameter
 
 
 def known_number(parameter: Any, what: str, rv: TensorVariable, instead: str) -> float:
-    """Return the number that a positive parameter is for all rows, which no variable changes.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If it has a value for each row, or depends on variables; the message ends with `instead`.
-    ValueError
-        If it is not positive and finite.
-    """
+    """Return a positive constant that all rows share as a number; else refuse it with `instead`."""
     parameter = scalar_parameter(parameter, what, rv)
     if free_inputs([parameter]):
         raise UnsupportedModelError(f"{what} of the observed variable {rv.name!r} is free{instead}")
@@ -104,20 +63,7 @@ def known_number(parameter: Any, what: str, rv: TensorVariable, instead: str) ->
 
 
 def check_values(good: np.ndarray, values: np.ndarray, name: str, expected: str) -> None:
-    """Refuse observed values that are not good.
-
-    Parameters
-    ----------
-    good : ndarray of bool, shape (N,)
-    values : ndarray, shape (N,)
-    name, expected : str
-        The observed variable's name, and what its values must be.
-
-    Raises
-    ------
-    ValueError
-        It counts the bad values and names the first.
-    """
+    """Refuse observed values that are not good: the message counts them and names the first."""
     bad = np.flatnonzero(~good)
     if bad.size:
         raise ValueError(
@@ -127,13 +73,7 @@ def check_values(good: np.ndarray, values: np.ndarray, name: str, expected: str)
 
 
 def check_counts(values: np.ndarray, name: str) -> np.ndarray:
-    """Return observed counts as float64.
-
-    Raises
-    ------
-    ValueError
-        If there are other values, NaN included.
-    """
+    """Return observed counts as float64; refuse other values, NaN included."""
     values = np.asarray(values, dtype=np.float64)
     whole = (values >= 0) & (values == np.floor(values)) & (values < np.inf)
     check_values(whole, values, name, "counts")

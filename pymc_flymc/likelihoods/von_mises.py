@@ -19,12 +19,7 @@ class VonMises(SmoothFamily):
     r"""Observed angles around the predictor, of a known concentration.
 
     The log-likelihood is :math:`\kappa \cos(y - \eta)`: concave where the two are less than a
-    quarter of a turn apart.
-
-    Attributes
-    ----------
-    kappa : float
-        It is read from the model.
+    quarter of a turn apart. `read` fills in kappa.
     """
 
     kappa: float = 1.0
@@ -46,6 +41,6 @@ class VonMises(SmoothFamily):
         return values
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log-likelihood, without what does not depend on eta."""
+        """Return the log-likelihood without terms that do not depend on eta."""
         (eta,) = arguments
         return self.kappa * pt.cos(y - eta)

@@ -23,10 +23,7 @@ from pymc_flymc.likelihoods.likelihood import (
 
 
 def _times_weight(name: str) -> Any:
-    """Return the method that multiplies what the family's own returns by the weight of each row.
-
-    Observed values are its last argument, and their last column is the weight.
-    """
+    """Return a method that multiplies the family's result by the last column of observed values."""
 
     def method(self: Weighted, *arguments: Any) -> Any:
         *others, y = arguments
@@ -37,13 +34,7 @@ def _times_weight(name: str) -> Any:
 
 
 class Weighted(Family):
-    """A family with weights, which are read from the graph around a variable of the family.
-
-    Parameters
-    ----------
-    base : Likelihood
-        The family of a row of weight one.
-    """
+    """A family with weights around `base`, the family of a row of weight one."""
 
     distributions = ()
 
@@ -54,10 +45,7 @@ class Weighted(Family):
         self.row_data = (*base.row_data, "weight")
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check observed values as the family does, shape (N, 2 + R); return them with weights.
-
-        Weights were checked when they were read.
-        """
+        """Check observed values, (N, 2 + R), as the family does; weights are checked already."""
         own = self.base.read_observed(_own(values, self.base), name)
         return np.column_stack([own, values[:, -1]]).astype(np.float64)
 
@@ -69,7 +57,7 @@ class Weighted(Family):
 
 
 class _Smooth(Weighted):
-    """A `SmoothLikelihood`: weights change no rate of growth."""
+    """A `SmoothLikelihood`: weights do not change the growth rate."""
 
     def __init__(self, base: Any) -> None:
         super().__init__(base)
@@ -121,16 +109,7 @@ _KINDS: list[tuple[Any, type[Weighted]]] = [
 def weighted_family(
     likelihood: Likelihood, y: np.ndarray, weights: np.ndarray
 ) -> tuple[Likelihood, np.ndarray]:
-    """Return a family with weights, and observed values with them.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-    y : ndarray, shape (n,) or (n, 1 + R)
-        Values that the family has read.
-    weights : ndarray, shape (n,)
-        Positive.
-    """
+    """Return a family with weights, and the family's values y with a column of weights, (n,)."""
     if form_of(likelihood) == LOGISTIC:
         # A weight is a number of trials, which need not be whole.
         counts = y if y.ndim > 1 else np.column_stack([y, np.ones(len(y))])
@@ -145,12 +124,12 @@ def unweighted(likelihood: Likelihood) -> Likelihood:
 
 
 def weights_of(likelihood: Likelihood, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the family's own observed values, and weights, shape (n,), ones if it has none."""
+    """Return the family's observed values, and weights, shape (n,), which are ones by default."""
     if isinstance(likelihood, Weighted):
         return _own(y, likelihood.base), y[:, -1]
     return y, np.ones(len(y))
 
 
 def _own(y: np.ndarray, base: Likelihood) -> np.ndarray:
-    """Columns of the family itself."""
+    """Return the columns of the family itself."""
     return y[:, :-1] if base.row_data else y[:, 0]

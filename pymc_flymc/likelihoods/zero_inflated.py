@@ -1,8 +1,8 @@
-r"""Zero-inflated counts: zeros are added to those of a Poisson or another variable.
+r"""Zero-inflated counts: a Poisson or another variable with additional zeros.
 
 With the predictor a, the log odds of psi, and :math:`e^{-s}` the chance that the variable itself is
-zero, a function of its own predictor :math:`\eta`, the log-likelihood of a zero is
-:math:`\log(1 + e^{a - s}) - \log(1 + e^a)`, and that of any other count the variable's and
+zero, a function of its predictor :math:`\eta`, the log-likelihood of a zero is
+:math:`\log(1 + e^{a - s}) - \log(1 + e^a)`. Any other count has the variable's log-likelihood plus
 :math:`-\log(1 + e^{-a})`.
 """
 
@@ -76,7 +76,7 @@ class _OfOnePredictor(ZeroInflated):
         return self
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check counts as their own family does."""
+        """Check counts as the family of the counts does."""
         return np.asarray(self.base.read_observed(values, name))
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
@@ -123,12 +123,7 @@ class ZeroInflatedTrials(_OfOnePredictor):
     r"""Observed counts of a binomial or a negative binomial variable, and further zeros.
 
     Both are successes in m trials with the log odds :math:`\eta_n`, m being n or y + alpha; zero
-    has the probability :math:`(1 + e^\eta)^{-m}`.
-
-    Attributes
-    ----------
-    base : BinomialLogit or NegativeBinomialLog
-        The family of the counts; it is read from the model.
+    has the probability :math:`(1 + e^\eta)^{-m}`. `read` fills in `base`, the family of the counts.
     """
 
     base: Any = _NEGATIVE_BINOMIAL
@@ -137,12 +132,12 @@ class ZeroInflatedTrials(_OfOnePredictor):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name of the family."""
+        """Return the name of the family."""
         return f"zero-inflated-{self.base.name}"
 
     @property
     def row_data(self) -> tuple[str, ...]:  # type: ignore[override]
-        """As without further zeros."""
+        """Return the row data of the family without further zeros."""
         return tuple(self.base.row_data)
 
     def of(self, base: Likelihood) -> Likelihood:
@@ -167,10 +162,10 @@ def _base_of(counts: TensorVariable) -> Any:
 def third_of_zero(
     s: tuple[np.ndarray, np.ndarray], a: np.ndarray, c: np.ndarray, c_a: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return a limit on third derivatives of ``log(1 + exp(a - s))``: a scale and a rate.
+    r"""Return a bound on the third derivatives of ``log(1 + exp(a - s))``: a scale and a rate.
 
-    It is for an s whose k-th derivative along the direction is at most :math:`c^k s`, as that of a
-    Poisson variable; with it comes the rate at which s may grow.
+    It is for an s whose k-th derivative along the direction is at most :math:`c^k s`, as for a
+    Poisson variable; `s` holds its values and the rate at which it may grow.
 
     Factors of the derivatives are :math:`p (1 - p) s^k \le e^{-|a - s|} s^k` and :math:`p\, s`,
     with p the logistic function of a - s. Either they grow with powers of s: p is at most one, and

@@ -22,13 +22,7 @@ _TRUNCATED: Any = pm.Truncated.rv_type
 
 
 def check_positive_counts(values: np.ndarray, name: str) -> np.ndarray:
-    """Return observed counts as float64.
-
-    Raises
-    ------
-    ValueError
-        If there are other values, zero included.
-    """
+    """Return observed counts from 1 on as float64; refuse other values."""
     values = check_counts(values, name)
     check_values(values > 0, values, name, "counts from 1 on")
     return values
@@ -56,7 +50,7 @@ class ZeroTruncatedPoisson(ZeroTruncated):
     r"""Observed counts from 1 on, of a Poisson variable with mean ``t = exp(eta_n)``.
 
     Up to a constant the log-likelihood is :math:`y \eta - \log(e^t - 1)`. The derivatives of its
-    second term are the cumulants of the variable, but for the sign.
+    second term are the cumulants of the variable, up to sign.
     """
 
     name = "zero-truncated-poisson"
@@ -67,18 +61,16 @@ class ZeroTruncatedPoisson(ZeroTruncated):
     log_concave = True
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the log mean of the variable that is not truncated, as `PoissonLog.read`."""
+        """Return the log mean of the variable that is not truncated, as `PoissonLog.read` does."""
         return replace(PoissonLog().read(untruncated(rv)), likelihood=self)
 
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
     ) -> np.ndarray:
-        """Return a limit of the third or fourth cumulant at the high end: both increase.
-
-        It is tighter than one that is computed from the graph, the terms of which cancel.
-        In t they begin with t/2 + t^2/3 and t/2 + 2 t^2/3, which are limits, exceed t by no more
-        than 11.2 and 30.7 percent, and come back to it exponentially fast.
-        """
+        """Return a bound on the third or fourth cumulant at the high end: both increase."""
+        # It is tighter than a bound from the graph, whose terms cancel. In t they begin with t/2 +
+        # t^2/3 and t/2 + 2 t^2/3, which are bounds, exceed t by no more than 11.2 and 30.7 percent,
+        # and approach it again exponentially fast.
         t = np.exp(np.asarray(high, dtype=np.float64))
         slope, most = {3: (1.0 / 3.0, 1.112), 4: (2.0 / 3.0, 1.307)}[order]
         far = np.minimum(t, 700.0)
@@ -95,8 +87,8 @@ class ZeroTruncatedNegativeBinomial(ZeroTruncated, SmoothFamily):
     r"""Observed counts from 1 on, of a negative binomial variable with a known alpha.
 
     In :math:`\psi = \eta - \log\alpha` zero has the probability :math:`e^{-s}`, where
-    :math:`s = \alpha \log(1 + e^\psi)`, and the log-likelihood is that of
-    `NegativeBinomialLog` less :math:`\log(1 - e^{-s})`.
+    :math:`s = \alpha \log(1 + e^\psi)`, and the log-likelihood is the one of `NegativeBinomialLog`
+    less :math:`\log(1 - e^{-s})`.
     """
 
     name = "zero-truncated-negative-binomial"
@@ -124,7 +116,7 @@ class ZeroTruncatedNegativeBinomial(ZeroTruncated, SmoothFamily):
 
 
 def untruncated(rv: TensorVariable) -> TensorVariable:
-    """Return the variable that was truncated, without the truncation."""
+    """Return the variable inside the truncation."""
     whole = rv.owner.op.base_rv_op.make_node(*rv.owner.inputs[:-2]).default_output()
     whole.name = rv.name
     return whole

@@ -24,9 +24,9 @@ def without_hurdle(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable |
 
 
 def parts_of_inflated(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable] | None:
-    """Return psi and the variable to which zeros are added, of ``pm.ZeroInflatedPoisson``.
+    """Return psi and the variable to which zeros are added, or None without such a mixture.
 
-    psi is the probability of a value of that variable, zero or not. None for another kind.
+    psi is the probability of a value of that variable, zero or not.
     """
     return _parts(rv, MixtureRV)
 

@@ -1,1 +1,1 @@
-"""From a ``pm.Model`` to regressions, and to what is left of the model without them."""
+"""Reading of a ``pm.Model``: its regressions, and the rest of the model without them."""

@@ -4,24 +4,8 @@ import numpy as np
 
 
 def cast_rows(array: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
-    """Return rows in the type of the container that the model is written on.
-
-    A float becomes a shorter float by rounding, as in a container of PyMC. No other value changes.
-
-    Parameters
-    ----------
-    array : ndarray, shape (n, ...)
-        Finite numbers.
-    dtype : dtype
-        The container's.
-    name : str
-        The container's.
-
-    Raises
-    ------
-    ValueError
-        If the type cannot hold a value; it names the value and says what to do.
-    """
+    """Return finite rows in the type of the container `name`; refuse values that it cannot hold."""
+    # A float becomes a shorter float by rounding, as in PyMC. No other value changes.
     if array.dtype == dtype:
         return array
     with np.errstate(invalid="ignore", over="ignore"):

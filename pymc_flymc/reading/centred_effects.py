@@ -23,7 +23,7 @@ from pymc_flymc.reporting import log
 
 
 class _Effects(NamedTuple):
-    """Effects with one scale: their places in theta, their locations, and the scale's power."""
+    """Effects with one scale: their indices in theta, their locations, and the scale's power."""
 
     places: np.ndarray
     around: Around
@@ -33,22 +33,15 @@ class _Effects(NamedTuple):
 def find_shared_scales(
     model: Model, variables: Sequence[TensorVariable], layout: Layout
 ) -> SharedScales:
-    """Find the effects that share a scale, for each scale among a step's variables.
+    """Return the effects that share a scale, for each scale among the step's value variables.
 
-    A wrong guess here costs speed, not correctness: rescaling is exact for any elements. A scale is
+    A wrong guess costs speed, not correctness: rescaling is exact for any elements. A scale is
     a positive variable, or an expression whose logarithm is linear in an unconstrained value where
     the scale is small: ``exp(s)``, ``2 * tau``, ``1 / sqrt(precision)``, a uniform variable with
     lower limit zero, and products of these. A location is a number, or affine in unbounded
     variables of the step, such as a regression of the effects. The location of a random walk is its
     first element. Correlated effects of groups have a scale for each column: it is in a row of
     their Cholesky factor, or it is a standard deviation of a computed covariance.
-
-    Parameters
-    ----------
-    variables : sequence of TensorVariable
-        Value variables that the step samples.
-    layout : Layout
-        Their layout in theta.
     """
     places = {model.values_to_rvs[v]: at for v, at in zip(variables, layout.places, strict=True)}
     shapes = dict(zip(places, layout.shapes, strict=True))
@@ -60,8 +53,8 @@ def find_shared_scales(
             # Several variables may share a row of a factor: it moves only once.
             new = ~np.isin(each.places, before)
             each = _Effects(each.places[new], each.around.of(new), each.power)
-            # Locations must not depend on the scale, or on effects that move with it: the move
-            # would not be reversible.
+            # For reversible moves, locations must not depend on the scale or effects that move with
+            # it.
             around = Around.joined([each.around, *(other.around for other in others)])
             still = not np.isin(around.weights.indices, np.concatenate([before, each.places])).any()
             if len(each.places) and still:
@@ -89,7 +82,7 @@ def find_shared_scales(
 def _effects_of(
     rv: Variable, model: Model, places: Mapping[Variable, slice], shapes: Shapes
 ) -> Iterator[tuple[int, _Effects]]:
-    """Yield the place of each scale of a variable's elements, and the effects that follow it."""
+    """Yield the index of each scale of a variable's elements, and the effects that follow it."""
     term = location_scale(rv, shapes[rv], model)
     if term is None:
         return
@@ -132,19 +125,17 @@ def _effects_of(
             yield place, _Effects(effects[own], around.of(own), scale.power)
 
 
-#: Change of a scale's logarithm that is tried.
+#: Trial change of a scale's logarithm.
 CHANGE = 0.3
 
 
 def rows_of_factor(
     covariance: Variable, model: Model, shapes: Shapes
 ) -> tuple[Variable, list[np.ndarray]] | None:
-    """Return the variable that holds a Cholesky factor, and the places of the factor's rows in it.
-
-    The factor is packed row by row, and each row ends with the logarithm of its diagonal element.
-    Multiplying a row of the factor by a number multiplies the same row and column of the
-    covariance. None if the covariance does not behave like that.
-    """
+    """Return the variable with a Cholesky factor, and the indices of its rows in it, or None."""
+    # The factor is packed row by row, and each row ends with the logarithm of its diagonal element.
+    # Multiplying a row of the factor by a number multiplies the same row and column of the
+    # covariance.
     variables = step_variables(covariance, model, shapes)
     of = compile_given(covariance, variables, model) if len(variables) == 1 else None
     if of is None:

@@ -1,4 +1,4 @@
-"""Rules for columns of a linear predictor's terms: selected, side by side, or set; see `vjp`."""
+"""Rules for columns of a linear predictor's terms: selected, concatenated, or set; see `vjp`."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ from pymc_flymc.reading.nonlinear import not_linear
 from pymc_flymc.reading.row_numbers import TAKES_ROWS
 from pymc_flymc.reading.taken_rows import one_below_the_other, rows_of_slice
 
-#: Why rows of several terms one below the other are refused, and what to write.
+#: Why vertically concatenated rows of several terms are refused, and what to write.
 _JOINS_ROWS = (
     "it joins rows of several terms",
     "observe the rows of each term as a likelihood of their own, in one model",
@@ -33,7 +33,7 @@ _UNKNOWN_WIDTH = "it contains {} of a term of unknown width"
 
 
 def _selected(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
-    """Columns of a matrix that holds data and variables: ``(X @ B)[:, 0]``."""
+    """Read columns of a matrix that holds data and variables: ``(X @ B)[:, 0]``."""
     source = inputs_of(node)[0]
     index = index_of(node, 1)
     kept = [i for i in range(source.ndim) if isinstance(index[i], slice)]
@@ -56,7 +56,7 @@ def _selected(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
 
 
 def _joined(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
-    """Columns side by side, that a later sum or product contracts."""
+    """Read concatenated columns, which a later sum or product contracts."""
     along, parts = node.op.axis % ct.var.ndim, inputs_of(node)
     lengths = [v.type.shape[along] for v in parts]
     if along == ct.axis:
@@ -81,7 +81,7 @@ def _joined(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
 
 
 def _set(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
-    """Columns that are set or incremented: ``set_subtensor(zeros[:, 1:], X @ B)``."""
+    """Read columns that are set or incremented: ``set_subtensor(zeros[:, 1:], X @ B)``."""
     base, value, *places = inputs_of(node)
     if index_of(node, 2)[ct.axis] != slice(None) or not all(map(context.is_constant, places)):
         raise not_linear(node)  # some rows are set
@@ -89,7 +89,7 @@ def _set(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
         raise NotReadableError(_UNKNOWN_WIDTH.format(node.op))
     index = [numbers_of(each) for each in index_of(node, 2)]
     weight, scale = ct.weight, ct.scale
-    # The columns that are set, as a term of their own, with what they are multiplied by.
+    # The columns that are set, as a separate term, with their weights.
     columns = ct.var[tuple(index)]
     axis = sum(isinstance(each, slice) for each in index[: ct.axis])
     part = Cotangent(
@@ -101,7 +101,7 @@ def _set(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     missing = columns.ndim - value.ndim
     value = value.dimshuffle(*"x" * missing, *range(value.ndim)) if missing else value
     if node.op.set_instead_of_inc:
-        # They hold nothing of the base any more.
+        # Set columns hold nothing of the base.
         shape = [1 if i == ct.axis else n for i, n in enumerate(ct.var.type.shape)]
         kept = np.ones(shape)
         kept[tuple(index)] = 0.0
@@ -110,12 +110,12 @@ def _set(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
 
 
 def _where_it_varies(index: list[Any], shape: tuple[int | None, ...]) -> tuple[Any, ...]:
-    """Return an index of an array that is broadcast: along axes of length 1 it is all there is."""
+    """Return an index of an array that is broadcast: it selects all of axes of length 1."""
     return tuple(
         (each if n != 1 else slice(None) if isinstance(each, slice) else 0)
         for each, n in zip(index, shape, strict=True)
     )
 
 
-#: By type of operation.
+#: Rules by type of operation.
 COLUMN_RULES: dict[type, Rule] = {Subtensor: _selected, Join: _joined, IncSubtensor: _set}

@@ -1,9 +1,10 @@
 """Cotangents: what the graph traversal of a linear predictor carries from result to argument.
 
-For each data-sized tensor T met, a cotangent says how the predictor depends on it:
+For each data-sized tensor T, a cotangent contains how the predictor depends on it:
 ``eta_n = sum over T's other axes of weight * scale_n * T_n``, in which `weight` is a small graph
 (length 1 along the row axis) and `scale`, mostly absent, is an array of numbers. Rules turn the
-cotangent of an operation's result into those of its arguments, as in reverse-mode differentiation.
+cotangent of an operation's result into the cotangents of its arguments, as in reverse-mode
+differentiation.
 """
 
 from collections.abc import Callable
@@ -25,15 +26,7 @@ TWO_MATRICES = "it multiplies term by term by a matrix of the data's size"
 
 
 class NotReadableError(Exception):
-    """An operation that cannot be read; the message completes "because ...".
-
-    Parameters
-    ----------
-    reason : str
-        Why.
-    instead : str
-        What to write, if there is something.
-    """
+    """An operation that cannot be read: `reason` completes "because ...", `instead` is a remedy."""
 
     def __init__(self, reason: str, instead: str = "") -> None:
         super().__init__(reason)
@@ -44,41 +37,22 @@ class NotReadableError(Exception):
 class Cotangent:
     """A tensor, and how the predictor depends on it; see the module's docstring.
 
-    Attributes
-    ----------
-    var : TensorVariable
-        The tensor.
-    axis : int
-        Its axis of rows.
-    weight : TensorVariable or None
-        Broadcasts against `var`, length 1 along `axis`; None stands for ones.
-    scale : ndarray or None
-        Broadcasts against `var`; None stands for ones.
+    Weight and scale broadcast against `var`; None stands for ones.
     """
 
     var: TensorVariable
-    axis: int
+    axis: int  #: Axis of rows of `var`.
     weight: TensorVariable | None = None
     scale: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class Context:
-    """Arguments of a rule beside a node and the cotangent of its result.
-
-    Attributes
-    ----------
-    name : str
-        Name of the observed variable, for messages.
-    is_constant : ConstantParts
-        Tells whether a variable depends on constants only.
-    any_rows : bool
-        Whether the result must hold for other rows, too: then no rule may decide by the values
-        of the rows at hand.
-    """
+    """Arguments of a rule other than a node and the cotangent of its result."""
 
     name: str
     is_constant: ConstantParts
+    #: Whether the result must hold for other rows, too: then no rule may depend on values.
     any_rows: bool
 
 
@@ -86,7 +60,7 @@ Rule = Callable[[Cotangent, Apply, Context], list[Cotangent]]
 
 
 def op_type(node: Apply) -> type:
-    """Return the type that stands for a node's operation in ``RULES``."""
+    """Return the key of a node's operation in ``RULES``."""
     op: Any = node.op
     if isinstance(op, Elemwise):
         return type(op.scalar_op)
@@ -106,7 +80,7 @@ def only_rows(ct: Cotangent) -> bool:
 
 
 def times(a: TensorVariable | None, b: TensorVariable) -> TensorVariable:
-    """Multiply in double precision, whatever the types of factors; None stands for ones."""
+    """Return the product in double precision, whatever the factors' types; None stands for ones."""
     b = b.astype("float64")
     return b if a is None else a * b
 
@@ -120,7 +94,7 @@ def operand(argument: TensorVariable, ct: Cotangent) -> Cotangent:
         if scale is not None and scale.shape[k] != 1:
             if varies(argument, ct.axis):
                 raise NotReadableError(TWO_MATRICES)
-            # Here `scale` is the data, and as wide as it was.
+            # Here `scale` is the data, and keeps its width.
             continue
         if weight is None or not varies(weight, k):
             length = ct.var.type.shape[k]
@@ -140,13 +114,10 @@ def inputs_of(node: Apply) -> list[TensorVariable]:
 def scaled(
     operation: np.ufunc, scale: np.ndarray | None, numbers: np.ndarray, context: Context
 ) -> np.ndarray:
-    """Return a scale that is multiplied, or divided, by numbers: zero stays zero.
-
-    A scale is zero where `switch` takes the other branch, and there the numbers of this one may be
-    infinite, as those of ``switch(x > 0, b * log(x), 0)`` are. Only for the rows at hand is the
-    model's own predictor checked to be finite there: with `any_rows` results that are not finite
-    are kept. None stands for ones.
-    """
+    """Return a scale that is multiplied, or divided, by numbers: zero stays zero."""
+    # A scale is zero where `switch` takes the other branch, and there the numbers of this one may
+    # be infinite, as in switch(x > 0, b * log(x), 0). Only for the rows at hand is the model's own
+    # predictor checked to be finite there: with any_rows results that are not finite are kept.
     if scale is None:
         return numbers if operation is np.multiply else np.reciprocal(numbers)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -157,7 +128,7 @@ def scaled(
 
 
 def below_views(var: Variable) -> Variable:
-    """Return the variable that copies, and casts which keep all values, were made from."""
+    """Return the variable below copies, and below casts that keep all values."""
     while var.owner is not None and op_type(var.owner) in (ps.Cast, ps.Identity, ViewOp):
         (source,) = var.owner.inputs
         if not np.can_cast(source.type.dtype, var.type.dtype, "safe"):
@@ -167,18 +138,18 @@ def below_views(var: Variable) -> Variable:
 
 
 def rows_first(array: np.ndarray, axis: int) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Return an array as (N, P), a view where possible, and the lengths of its other axes."""
+    """Return an array as (N, P), a view if possible, and the lengths of its other axes."""
     moved = np.moveaxis(array, axis, 0)
     return moved.reshape(len(moved), -1), moved.shape[1:]
 
 
 def without_axis(weight: TensorVariable, axis: int) -> TensorVariable:
-    """Drop the row axis, of length 1."""
+    """Return a weight without the row axis, of length 1."""
     return weight.dimshuffle([i for i in range(weight.ndim) if i != axis])
 
 
 def flat(weight: TensorVariable, sizes: tuple[int, ...]) -> TensorVariable:
-    """Broadcast a weight to the lengths of the data's axes, and return it as a vector."""
+    """Return a weight, broadcast to the lengths of the data's axes, as a vector."""
     if weight.ndim == 0:
         return weight.dimshuffle("x")
     if any(own == 1 != full for own, full in zip(weight.type.shape, sizes, strict=True)):

@@ -1,4 +1,4 @@
-"""Whether a model and its data are still what they were when they were read."""
+"""Detection of changes of a model and its data after they were read."""
 
 from __future__ import annotations
 
@@ -34,37 +34,20 @@ class Fingerprint:
     were changed in place. `content_hash` detects changes in place, in a pass at the speed of
     memory. For a read-only memory map of a file it reads only a sample of rows, and the file's size
     and time of change are compared.
-
-    Attributes
-    ----------
-    model : Model
-    variables : tuple of Variable
-        The model's random variables, their value variables, and potentials.
-    data : dict
-        The arrays that each constant and shared variable consisted of, their hashes, and the states
-        of files that they map for reading only.
-    identity : callable, optional
-        For rows that are out of core: returns a value that changes with them.
-    rows : bytes
-        What it returned.
     """
 
     model: Model
+    #: The model's random variables, their value variables, and potentials.
     variables: tuple[Variable, ...]
+    #: Arrays of each constant and shared variable, hashes, and the states of files that they map.
     data: dict[Variable, list[tuple[np.ndarray, bytes, tuple[int, int] | None]]]
+    #: For rows out of core: returns a value that changes with them, such as `rows`.
     identity: Callable[[], bytes] | None = None
     rows: bytes = b""
 
     @classmethod
     def of(cls, model: Model, identity: Callable[[], bytes] | None = None) -> Fingerprint:
-        """Take the fingerprint of a model as it is now, in a pass over its data.
-
-        Parameters
-        ----------
-        model : Model
-        identity : callable, optional
-            Of rows that are out of core.
-        """
+        """Return the fingerprint of a model as it is now, in a pass over its data."""
         variables = _variables(model)
         data = {
             leaf: [(array, _content(array), _state(array)) for array in arrays_of(leaf)]
@@ -73,13 +56,7 @@ class Fingerprint:
         return cls(model, variables, data, identity, b"" if identity is None else identity())
 
     def matches(self, in_place: bool) -> bool:
-        """Whether the model and its data are still the same.
-
-        Parameters
-        ----------
-        in_place : bool
-            Look for values written into the same memory, too: a pass over the data.
-        """
+        """Return whether model and data are the same, in a pass over the data if `in_place`."""
         now = _variables(self.model)
         if len(now) != len(self.variables) or any(
             a is not b for a, b in zip(now, self.variables, strict=True)
@@ -98,11 +75,11 @@ class Fingerprint:
 
     @cached_property
     def content_hash(self) -> str:
-        """Hash of the data's content, the same in each process."""
-        # The order is that of the graph, which is the same in each process. Two containers that
-        # swap their arrays are different data. Of files whole content counts, in a pass over them:
-        # of rows that are not in a sample nothing else tells in another process, and a script that
-        # writes its file again changes the file's time, but not its data.
+        """Return a hash of the data's content, the same in each process."""
+        # The order of the graph is the same in each process. Two containers that swap their arrays
+        # are different data. Files are hashed completely: another process cannot detect changes
+        # outside of a sample in any other way, and a script that writes its file again changes the
+        # file's time, but not its data.
         hashes = [
             content_hash(array, sampled=False) if _is_sampled(array) else content
             for parts in self.data.values()
@@ -112,12 +89,12 @@ class Fingerprint:
 
     @property
     def structure(self) -> str:
-        """Identifier of the model without its data, the same in each process."""
+        """Return an identifier of the model without its data, the same in each process."""
         return structure_of(_graphs(self.model))
 
 
 def _is_sampled(array: np.ndarray) -> bool:
-    """Whether an array maps a file for reading: the state of the file is compared instead."""
+    """Return whether an array maps a file for reading: then the file's state is compared."""
     owner = owner_of(array)
     return isinstance(owner, np.memmap) and not owner.flags.writeable
 

@@ -24,20 +24,13 @@ from pymc_flymc.graphs.tools import fold_constants
 from pymc_flymc.graphs.written_out import write_out_products
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 
-#: Elements from which on an array that no variable changes is not left to each compilation.
+#: Arrays that no variable changes are computed once, before any compilation, from this length on.
 LONG = 1000
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How named variables lie in one flat float64 vector.
-
-    Attributes
-    ----------
-    names : tuple of str
-    shapes : tuple of tuple of int
-    dtypes : tuple of str
-    """
+    """Places of named variables in one flat float64 vector."""
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
@@ -45,19 +38,19 @@ class Layout:
 
     @classmethod
     def of(cls, variables: Sequence[TensorVariable], point: dict[str, np.ndarray]) -> Layout:
-        """Layout of value variables, their shapes taken from a point of the model."""
+        """Return the layout of value variables, their shapes taken from a point of the model."""
         names = tuple(str(v.name) for v in variables)
         shapes = tuple(np.shape(point[name]) for name in names)
         return cls(names, shapes, tuple(v.dtype for v in variables))
 
     @cached_property
     def size(self) -> int:
-        """Length of the flat vector."""
+        """Return the length of the flat vector."""
         return sum(math.prod(shape) for shape in self.shapes)
 
     @cached_property
     def places(self) -> list[slice]:
-        """Where each variable lies."""
+        """Return the slice of each variable."""
         stops = np.cumsum([0, *(math.prod(shape) for shape in self.shapes)]).tolist()
         return [slice(start, stop) for start, stop in pairwise(stops)]
 
@@ -66,14 +59,14 @@ class Layout:
         return all(dtype == "float64" for dtype in self.dtypes)
 
     def ravel(self, point: dict[str, np.ndarray]) -> np.ndarray:
-        """Flat float64 copy of the variables of a point."""
+        """Return a flat float64 copy of the variables of a point."""
         flat = np.empty(self.size)
         for name, place in zip(self.names, self.places, strict=True):
             flat[place] = np.ravel(point[name])
         return flat
 
     def unravel(self, flat: np.ndarray) -> dict[str, np.ndarray]:
-        """Arrays of the exact shapes and dtypes of the variables, copied from a flat vector."""
+        """Return arrays of the variables' exact shapes and dtypes, copied from a flat vector."""
         parts = zip(self.names, self.shapes, self.dtypes, self.places, strict=True)
         return {name: np.array(flat[at].reshape(shape), dtype) for name, shape, dtype, at in parts}
 
@@ -82,7 +75,7 @@ class Layout:
         return flat if self._is_double else self.ravel(self.unravel(flat))
 
     def describe(self, i: int) -> str:
-        """Name of element i of the flat vector, such as ``beta[3]``."""
+        """Return the name of element i of the flat vector, such as ``beta[3]``."""
         for name, shape in zip(self.names, self.shapes, strict=True):
             size = math.prod(shape)
             if i < size:
@@ -94,37 +87,23 @@ class Layout:
 
 @dataclass(frozen=True)
 class DensityGraph:
-    """A model without its Firefly likelihoods.
+    """A model without its Firefly likelihoods."""
 
-    Attributes
-    ----------
-    theta : TensorVariable
-        Input, shape (D,): the step's variables, unconstrained.
-    others : TensorVariable
-        Input, shape (F,): variables of other step methods that the prior depends on.
-    prior : TensorVariable
-        Scalar: log density of all but these likelihoods, see `ModelReading.prior_logp`.
-    coefficients : tuple of TensorVariable
-        w(theta) of each likelihood.
-    sizes : tuple of int
-        Their lengths.
-    jacobian : ndarray, shape (P, D), or None
-        Jacobian of all coefficients in theta, if they are affine.
-    scales : SharedScales
-        Scales of effects in theta, in the centred parametrisation.
-    """
-
-    theta: TensorVariable
+    theta: TensorVariable  #: Input: the step's variables, unconstrained, (D,).
+    #: Input: variables of other step methods that the prior depends on, (F,).
     others: TensorVariable
+    #: Log density of all but these likelihoods, see `ModelReading.prior_logp`.
     prior: TensorVariable
+    #: w(theta) of each likelihood; `sizes` are their lengths.
     coefficients: tuple[TensorVariable, ...]
     sizes: tuple[int, ...]
+    #: Jacobian of all coefficients in theta, (P, D), if they are affine.
     jacobian: np.ndarray | None = None
-    scales: SharedScales = NO_SCALES
+    scales: SharedScales = NO_SCALES  #: Scales of effects in theta, in the centred parametrisation.
 
     @property
     def n_coefficients(self) -> int:
-        """Number of coefficients of all likelihoods."""
+        """Return the number of coefficients of all likelihoods."""
         return sum(self.sizes)
 
 
@@ -137,7 +116,7 @@ def flatten_model(
     others: Sequence[TensorVariable],
     others_layout: Layout,
 ) -> DensityGraph:
-    """Express a model's graphs in one vector for the step's variables and one for all others."""
+    """Return a model's graphs in one vector of the step's variables and one of all others."""
     theta = pt.vector("theta", shape=(layout.size,), dtype="float64")
     of_others = pt.vector("others", shape=(others_layout.size,), dtype="float64")
     replacements: dict[Any, Any] = {}
@@ -146,9 +125,9 @@ def flatten_model(
             # PyTensor cannot vectorise the reshape of an empty vector.
             piece = vector[at].reshape(shape) if at.stop > at.start else pt.zeros(shape)
             piece = piece.astype(variable.dtype)
-            # The value variable may know less of its shape than the point does.
+            # The shape of the value variable may be less known than the point's.
             replacements[variable] = variable.type.filter_variable(piece)
-    # Data containers are frozen at the values they have now.
+    # Data containers are frozen at their current values.
     for node in graph_inputs([prior, *coefficients]):
         if isinstance(node, SharedVariable):
             value = pt.constant(node.get_value(borrow=True), name=node.name)

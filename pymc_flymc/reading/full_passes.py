@@ -14,29 +14,19 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import warn
 from pymc_flymc.graphs.tools import ConstantParts, Shapes, evaluate, freeze, known_size
 
-#: A part that is evaluated in full at each update is reported above this share of the rows.
+#: A part that is evaluated in full at each update is reported above this share of the rows,
 _NOTABLE_SHARE = 0.1
-#: ... and above this many numbers per parameter: a prior of many parameters is no pass over data.
+#: and above this many numbers per parameter: a prior of many parameters is not a pass over data.
 _PER_PARAMETER = 2
 
 
 @dataclass(frozen=True)
 class FullPass:
-    """A part of a model that is evaluated in full at each update.
+    """A part of a model that is evaluated in full at each update."""
 
-    Attributes
-    ----------
-    what : str
-        What it is in the model, with its name.
-    size : int
-        Number of elements of its largest array.
-    reason : str
-        Why its rows are not subsampled, if there is something to say.
-    """
-
-    what: str
-    size: int
-    reason: str = ""
+    what: str  #: The part, with its name.
+    size: int  #: Number of elements of its largest array.
+    reason: str = ""  #: Why its rows are not subsampled, or empty.
 
     def __str__(self) -> str:
         reason = f"; {self.reason}" if self.reason else ""
@@ -50,19 +40,7 @@ def find_full_passes(
     shapes: Shapes,
     refused: Mapping[str, str],
 ) -> tuple[FullPass, ...]:
-    """Find the parts of a model that evaluate arrays of the size of the data at each update.
-
-    Parameters
-    ----------
-    taken : mapping
-        Observed variables whose rows are subsampled, with the graphs of their coefficients.
-    terms : mapping
-        All other variables and potentials, with the graphs of their log densities, scalars.
-    shapes : mapping
-        Shapes of the value variables.
-    refused : mapping
-        Why rows of other observed variables are not subsampled, by name.
-    """
+    """Return the parts of a model that evaluate arrays of the size of the data at each update."""
     n_parameters = sum(math.prod(shapes[v]) for v in model.value_vars)
     n_rows = max(evaluate(model.rvs_to_values[rv]).size for rv in taken)
     notable = _NOTABLE_SHARE * n_rows
@@ -81,7 +59,7 @@ def find_full_passes(
 
 
 def _sizes(graph: TensorVariable) -> Iterator[int]:
-    """Sizes of the arrays of a graph that change with a variable, as far as they are known."""
+    """Yield the known sizes of the arrays of a graph that change with a variable."""
     is_constant = ConstantParts([graph])
     for node in toposort([graph]):
         if not is_constant(node.outputs[0]):
@@ -99,15 +77,7 @@ def _describe(model: Model, v: TensorVariable) -> str:
 
 
 def per_row(model: Model, rows: Sequence[int], shapes: Shapes) -> dict[str, int]:
-    """Return deterministic variables with a value for each row, and their numbers of rows.
-
-    Parameters
-    ----------
-    rows : sequence of int
-        Numbers of rows of the likelihoods.
-    shapes : mapping
-        Shapes of the value variables.
-    """
+    """Return deterministic variables with a value for each row of a likelihood, and that number."""
     graphs = model.replace_rvs_by_values(model.deterministics)
     return {
         str(v.name): max(found)
@@ -124,16 +94,7 @@ def _lengths(variable: TensorVariable) -> set[int | None]:
 def warn_of_full_passes(
     passes: Sequence[FullPass], names: Sequence[str], seconds: Callable[[], float]
 ) -> None:
-    """Warn of parts of the model that are evaluated in full, and say how long that takes.
-
-    Parameters
-    ----------
-    passes : sequence of FullPass
-    names : sequence of str
-        Observed variables whose rows are subsampled.
-    seconds : callable
-        Measures the time of one evaluation of everything but the subsampled rows.
-    """
+    """Warn of parts of the model that are evaluated in full, and of the seconds that this takes."""
     if not passes:
         return
     listed = " and ".join(str(each) for each in passes)

@@ -12,16 +12,12 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_flymc.graphs.tools import Shapes
 
-#: Variables with more elements are not considered: as a scale, each element has its own moves.
+#: Larger variables are not considered: as a scale, each element has its own moves.
 LARGEST = 1000
 
 
 def step_variables(graph: Variable, model: Model, shapes: Shapes) -> list[Variable]:
-    """Return the random variables that a graph depends on, if all are the step's, and small.
-
-    `shapes` has the shapes of the step's variables. The list is empty if the graph depends on any
-    other variable, or on a large one.
-    """
+    """Return the random variables of a graph, or none unless all are small ones of the step."""
     rvs = random_variables(graph, model)
     small = all(0 < math.prod(shapes.get(rv, (0,))) <= LARGEST for rv in rvs)
     return rvs if small else []
@@ -38,7 +34,7 @@ def compile_given(
         inputs = variable.owner.inputs
         constrained[variable] = value if transform is None else transform.backward(value, *inputs)
     (graph,) = clone_replace([graph], constrained)
-    if random_variables(graph, model):  # such as random ends of an interval
+    if random_variables(graph, model):  # random ends of an interval, say
         return None
     compiled = pytensor.function(values, graph, mode="FAST_COMPILE", on_unused_input="ignore")
 
@@ -55,7 +51,7 @@ def random_variables(graph: Variable, model: Model) -> list[Variable]:
 
 
 def nearest(numbers: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """Return, for each of n numbers, the place of the nearest among m numbers."""
+    """Return, for each of n numbers, the index of the nearest among m numbers."""
     order = np.argsort(among)
     between = 0.5 * (among[order][1:] + among[order][:-1])
     return order[np.searchsorted(between, numbers)]

@@ -15,21 +15,14 @@ from pymc_flymc.regression.regression import Regression
 
 
 def read_levels(observation: Observation, parameters: RowParameters) -> ObservedRows:
-    """Read an observed variable of ordered levels.
+    """Read an observed variable of ordered levels, 0 to K - 1.
 
     Its regression has a row for each comparison: first of levels with the cutpoints below them,
-    then of levels with the cutpoints above them; y says whether the level is above. The lowest
-    level has no cutpoint below it, the highest none above it. Coefficients are those of the dense
-    columns, the cutpoints, the intercept and the sparse columns. Beside the comparisons, the
-    likelihood of level k has the factor ``1 - exp(c_(k-1) - c_k)``. Where cutpoints do not
-    increase, its logarithm is minus infinity.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If the predictor cannot be read.
-    ValueError
-        If levels are not 0 to K - 1, or if cutpoints are given and do not increase.
+    then of levels with the cutpoints above them; y is whether the level is above. The lowest level
+    has no cutpoint below it, the highest none above it. Coefficients are for the dense columns, the
+    cutpoints, the intercept and the sparse columns. In addition to the comparisons, the likelihood
+    of level k has the factor ``1 - exp(c_(k-1) - c_k)``. If cutpoints do not increase, its
+    logarithm is minus infinity.
     """
     name, shapes = observation.name, observation.shapes
     cutpoints, n_cutpoints = known_cutpoints(parameters, shapes, name)
@@ -70,15 +63,7 @@ def read_levels(observation: Observation, parameters: RowParameters) -> Observed
 def known_cutpoints(
     parameters: RowParameters, shapes: Shapes, name: str
 ) -> tuple[TensorVariable, int]:
-    """Return the graph of the cutpoints, with the current data, and their number.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If their number is open.
-    ValueError
-        If they are given and do not increase.
-    """
+    """Return the graph of the cutpoints, with the current data, and their number."""
     assert parameters.cutpoints is not None
     cutpoints = fold_constants(freeze(parameters.cutpoints.astype("float64"), shapes))
     (n_cutpoints,) = cutpoints.type.shape

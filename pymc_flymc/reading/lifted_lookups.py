@@ -1,8 +1,8 @@
 """Functions of what rows look up, written as lookups of functions: ``(1 - p)[group]``.
 
 Rows that look up the same elements have the same value of ``1 - p[group]``, of ``c + (1 - c) *
-p[group]``, or of ``sigma[group] * z[group]``: that of a function of the elements. What is looked up
-may have any form, and so may a function that is taken of it.
+p[group]``, or of ``sigma[group] * z[group]``: a function of the elements. The source of the lookup
+may have any form, and so may a function of it.
 """
 
 from collections.abc import Callable, Collection, Hashable
@@ -29,13 +29,7 @@ class _Lookup(NamedTuple):
 
 
 def read_either[R](model: Model, rv: TensorVariable, read: Callable[[TensorVariable], R]) -> R:
-    """Return what is read of an observed variable as it is written, or else with lookups lifted.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If neither can be read: that of the variable as it is written.
-    """
+    """Return what is read of an observed variable as written, or else with lookups lifted."""
     try:
         return read(rv)
     except UnsupportedModelError as error:
@@ -49,19 +43,7 @@ def read_either[R](model: Model, rv: TensorVariable, read: Callable[[TensorVaria
 
 
 def lifted(variable: TensorVariable, kept: Collection[Variable]) -> TensorVariable | None:
-    """Return a copy of a graph with lookups of functions for functions of lookups by one index.
-
-    Parameters
-    ----------
-    variable : TensorVariable
-    kept : collection of Variable
-        Variables within the graph that stay what they are: those of the model.
-
-    Returns
-    -------
-    TensorVariable or None
-        Of the same value and name. None if there is no such function.
-    """
+    """Return a copy of a graph with lookups of functions for functions of lookups, or None."""
     first = first_equals(variable)
 
     def again(node: Apply, inputs: Any) -> list[Variable] | None:
@@ -81,7 +63,7 @@ def lifted(variable: TensorVariable, kept: Collection[Variable]) -> TensorVariab
 def _lifted(
     function: Elemwise, arguments: list[TensorVariable], first: dict[Variable, Variable]
 ) -> list[Variable] | None:
-    """Return a lookup of a function of what all its arguments of rows look up, or None."""
+    """Return a lookup of a function of the sources of all its row arguments, or None."""
     lookups = [_as_lookup(v) for v in arguments]
     found = [each for each in lookups if each is not None]
     if not found or not free_inputs([each.source for each in found]):
@@ -115,7 +97,7 @@ def _as_lookup(v: Any) -> _Lookup | None:
 
 
 def _origin(lookup: _Lookup, first: dict[Variable, Variable], sized: bool) -> Hashable:
-    """Return what lookups of the same elements, of sources of equal sizes, have in common."""
+    """Return a key that is equal for lookups of the same elements, of sources of equal sizes."""
     axes = range(len(lookup.positions))
     sizes = tuple(known_length(lookup.source, axis) for axis in axes) if sized else ()
     return lookup.op, sizes, *(first.get(i, i) for i in lookup.positions)

@@ -20,20 +20,13 @@ from pymc_flymc.reading.functions_of_variables import (
 
 
 class Around(NamedTuple):
-    """Locations of n effects.
-
-    Attributes
-    ----------
-    offset : ndarray, shape (n,)
-    weights : csr_array, shape (n, D)
-        Of the elements of theta.
-    """
+    """Locations of n effects: offsets (n,), and weights (n, D) of the elements of theta."""
 
     offset: np.ndarray
     weights: csr_array
 
     def of(self, some: np.ndarray) -> Around:
-        """Return the locations of some effects, given by a mask or by their numbers."""
+        """Return the locations of some effects, given by a mask or by their indices."""
         return Around(self.offset[some], self.weights[some])
 
     @classmethod
@@ -62,19 +55,7 @@ def locations_of(
     shapes: Shapes,
     size: int,
 ) -> Around | None:
-    """Return the locations of effects, or None if they are not affine in theta.
-
-    Parameters
-    ----------
-    location : Variable or None
-        The location parameter of the effects; None stands for zero.
-    effects : tuple of int
-        Their shape.
-    places, shapes : mapping
-        Places in theta, and shapes, of the step's variables.
-    size : int
-        Length of theta.
-    """
+    """Return the locations (None is zero) of effects, or None if they are not affine in theta."""
     n = math.prod(effects)
     if location is None:
         return Around.zero(n, size)
@@ -98,7 +79,7 @@ def locations_of(
     if not columns:
         return Around(offset, csr_array((n, size)))
     weights = csr_array(hstack(columns))
-    # At a point that is no unit vector the affine function must be right, too, up to rounding.
+    # The affine function must be right at a general point, too, up to rounding.
     x = np.random.default_rng(0).standard_normal(len(columns), np.float32).astype(np.float64)
     terms = np.abs(offset) * (1.0 + np.abs(x).sum()) + np.abs(weights) @ np.abs(x)
     precision = np.finfo(location.type.dtype).eps

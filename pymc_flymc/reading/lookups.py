@@ -1,8 +1,8 @@
 """Ends of the traversal at sparse columns: lookups by a constant index, and sparse matrices.
 
 A lookup ``a[group]`` is a product of a matrix of zeros and ones with ``a``. ``b[group] * x`` is a
-product of a matrix with a single x in each row with ``b``. Column numbers are stored for both, and
-x for the second.
+product of a matrix with a single x in each row with ``b``. Both store column indices, the second
+also x.
 """
 
 from collections.abc import Callable, Hashable
@@ -40,21 +40,17 @@ from pymc_flymc.regression.sparse_columns import SparseColumns
 
 @dataclass(frozen=True)
 class SparseBlock:
-    """Sparse columns, shape (N, Q), and the graph of their coefficients, shape (Q,).
-
-    Blocks with equal origins have equal matrices for any rows. An origin may be unknown, None.
-    """
+    """Sparse columns, (N, Q), and the graph of their coefficients, (Q,)."""
 
     matrix: SparseColumns
     weight: TensorVariable
+    #: Blocks with equal origins have equal matrices for any rows; None is unknown.
     origin: Hashable = None
 
 
 def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
-    """Read ``source[index]``, in which each row has J elements of the source.
-
-    Elements that no row looks up are left out, unless the result must hold for other rows, too.
-    """
+    """Read ``source[index]``, in which each row has J elements of the source."""
+    # Elements that no row looks up are left out, unless the result must hold for other rows, too.
     source = inputs_of(node)[0]
     positions = positions_of(node, context.name)
     n_rows = positions.shape[ct.axis]
@@ -90,10 +86,8 @@ def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
 
 
 def split_lookup(node: Apply) -> TensorVariable | None:
-    """Return a lookup in a sum of effects as a sum of lookups, None if it is no such lookup.
-
-    ``(a[:, None] + b)[g, h]`` is ``a[g] + b[h]``: effects of two factors, not one effect per pair.
-    """
+    """Return a lookup in a sum of effects as a sum of lookups, or None for any other lookup."""
+    # (a[:, None] + b)[g, h] is a[g] + b[h]: effects of two factors, not one effect per pair.
     if op_type(node) is not AdvancedSubtensor:
         return None
     whole, *index = inputs_of(node)
@@ -145,7 +139,7 @@ def positions_of(node: Apply, name: str) -> np.ndarray:
 
 
 def _warn_of_missing(index: tuple[Any, ...], source: TensorVariable, name: str) -> None:
-    """Warn of rows that take elements from the end: few people mean that."""
+    """Warn of rows that take elements from the end, which is rarely intended."""
     below = [np.count_nonzero(i < 0) for i in index if isinstance(i, np.ndarray)]
     if any(below):
         warn(
@@ -156,18 +150,16 @@ def _warn_of_missing(index: tuple[Any, ...], source: TensorVariable, name: str) 
 
 
 def _names(source: TensorVariable) -> str:
-    """Name a looked-up term, or the variables that it is computed from."""
+    """Return the name of a looked-up term, or of the variables that it is computed from."""
     return repr(source.name) if source.name else str([v.name for v in free_inputs([source])])
 
 
 def _weighted(
     columns: np.ndarray, coefficients: Any, weight: TensorVariable, any_rows: bool
 ) -> tuple[np.ndarray, Any]:
-    """Multiply coefficients by the weights of a row's J elements.
-
-    If no element has several weights, each keeps one coefficient. Otherwise each pair of an element
-    and a weight has one, and so it is if the result must hold for other rows, too.
-    """
+    """Return columns and coefficients after multiplication by the weights of a row's J elements."""
+    # If no element has several weights, it keeps one coefficient. Otherwise each pair of an element
+    # and a weight has one, as it always has if the result must hold for other rows, too.
     each = np.arange(columns.shape[1], dtype=np.int32)
     if weight.type.shape == (1,) or columns.shape[1] == 1:
         return columns, coefficients * weight
@@ -176,7 +168,7 @@ def _weighted(
     place[columns] = each
     if not any_rows and np.array_equal(place[columns], np.broadcast_to(each, columns.shape)):
         return columns, coefficients * weight[place]
-    # The same element with different weights.
+    # The same element occurs with different weights.
     pairs = coefficients[:, None] * weight[None, :]
     return columns * np.int32(len(each)) + each, pt.specify_shape(
         pairs.flatten(), (size * len(each),)

@@ -1,4 +1,4 @@
-"""Read a model: which observed variables Firefly takes over, and what all else adds up to."""
+"""Reading of a model: observed variables that Firefly samples, and the sum of other terms."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -28,8 +28,8 @@ from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing
 
-#: Observed variables beside the largest are subsampled from so many rows on. Fewer take at most
-#: some 40 microseconds in full, not worth a form of the model that can be read, and joint moves.
+#: Observed variables other than the largest are subsampled from this many rows on. Fewer rows take
+#: at most about 40 microseconds in full, not worth a special form of the model, and joint moves.
 ENOUGH_ROWS = 1000
 
 
@@ -37,33 +37,22 @@ ENOUGH_ROWS = 1000
 class ModelReading:
     """A model, split into rows that Firefly subsamples and the rest.
 
-    Attributes
-    ----------
-    regressions : tuple of Regression
-        The observed variables with these rows, the one with the most rows first. A variable with a
-        hurdle makes two regressions, that of the values above zero first.
-    coefficients : tuple of TensorVariable
-        w(theta) of each: float64 vectors in terms of value variables.
-    prior_logp : TensorVariable
-        Scalar, in terms of value variables: the log density of everything but these rows. It is
-        the sum of priors with the Jacobians of their transforms, potentials, and other observed
-        variables.
-    vars : list of TensorVariable
-        Value variables that the step samples.
-    full_passes : tuple of FullPass
-        Parts of the model of the size of the data that are evaluated in full.
-    per_row : dict
-        Deterministic variables with a value for each row, with the number of rows.
-    taken : dict
-        The observed variables that the regressions are of, with what was read of each.
+    A variable with a hurdle makes two regressions, the one of the values above zero first.
     """
 
+    #: The observed variables with these rows, the one with the most rows first.
     regressions: tuple[Regression, ...]
+    #: w(theta) of each: float64 vectors in terms of value variables.
     coefficients: tuple[TensorVariable, ...]
+    #: Log density of everything but these rows, in terms of value variables: priors with the
+    #: Jacobians of their transforms, potentials, and other observed variables.
     prior_logp: TensorVariable
-    vars: list[TensorVariable]
+    vars: list[TensorVariable]  #: Value variables that the step samples.
+    #: Parts of the model of the size of the data that are evaluated in full.
     full_passes: tuple[FullPass, ...]
+    #: Deterministic variables with a value for each row, with the number of rows.
     per_row: dict[str, int]
+    #: The observed variables of the regressions, with what was read of each.
     taken: dict[TensorVariable, ObservedRows]
 
 
@@ -71,38 +60,15 @@ class ModelReading:
 def read_model(
     model: Model, vars: str | Variable | Sequence[str | Variable] | None = None
 ) -> ModelReading:
-    """Read a model for a step method.
+    """Read a model for a step method that samples `vars`, by default all free variables.
 
     Candidates are the observed variables of a supported family that depend on `vars`. The one with
-    the most values is taken, and so is each other one that has at least `ENOUGH_ROWS` values and
-    can be read. All others that depend on `vars` stay in ``prior_logp``, which is evaluated in
-    full.
+    the most values is taken, and so is any other one that has at least `ENOUGH_ROWS` values and can
+    be read. All others that depend on `vars` stay in ``prior_logp``, which is evaluated in full.
+    Data containers and dimension lengths have their current values.
 
-    Parameters
-    ----------
-    model : Model
-        The model. ``pm.Data`` and dimension lengths have their current values.
-    vars : variable, name, or sequence of them, optional
-        What the step samples: random variables, their names or value variables. All free
-        variables by default.
-
-    Returns
-    -------
-    ModelReading
-
-    Raises
-    ------
-    UnsupportedModelError
-        If the model, that is its largest observed variable of a supported family, is not of a form
-        that can be sampled exactly by Firefly.
-    ValueError
-        If `vars` names no variables of the model, or data are not valid.
-
-    Warns
-    -----
-    UserWarning
-        If `vars` leaves variables to steps of PyMC that would read all rows, or if priors are
-        mixtures.
+    The model is refused if its largest candidate cannot be sampled exactly. Variables that are left
+    to steps of PyMC that would read all rows, and mixtures among the priors, cause warnings.
     """
     supported = _supported(model)
     owned = value_variables(model, vars)
@@ -154,10 +120,8 @@ def _read(observation: Observation) -> ObservedRows:
 def rest_terms(
     model: Model, taken: Collection[Variable], owned: Collection[Variable]
 ) -> dict[TensorVariable, TensorVariable]:
-    """Return the log densities of variables and potentials that are not taken, scalars.
-
-    Observed variables that depend on no value variable of the step are left out.
-    """
+    """Return the log densities of variables and potentials that are not taken, scalars."""
+    # Observed variables that depend on no value variable of the step are left out.
     constant = [rv for rv in model.observed_RVs if is_constant(model, rv, owned)]
     rest = [v for v in model.basic_RVs + model.potentials if v not in (*taken, *constant)]
     logps = model.logp(vars=rest, sum=False)
@@ -196,13 +160,7 @@ _MIXTURE: Any = pm.Mixture.rv_type
 
 
 def warn_of_mixtures(model: Model, owned: Sequence[TensorVariable]) -> None:
-    """Warn of mixtures among the priors, such as a spike and a slab.
-
-    Parameters
-    ----------
-    owned : sequence of TensorVariable
-        Value variables that the Firefly step samples.
-    """
+    """Warn of mixtures among the priors, such as a spike and a slab."""
     sampled = [rv for rv in model.free_RVs if model.rvs_to_values[rv] in owned]
     found = [str(rv.name) for rv in sampled if isinstance(rv.owner.op, _MIXTURE)]
     if found:

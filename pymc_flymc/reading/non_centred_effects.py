@@ -13,29 +13,20 @@ from pymc_flymc.kernels.shared_scales import NO_SCALES, NON_CENTRED, Locations, 
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.reading.functions_of_variables import LARGEST
 
-#: Differences of coefficients below this share of the largest are rounding.
+#: Smaller differences of coefficients, relative to the largest, are rounding errors.
 COEFFICIENT_ROUNDING = 1e-9
-#: Smallest change of a scale's logarithm that is tried; no two elements' changes are the same.
+#: Smallest trial change of a scale's logarithm; no two elements' changes are the same.
 CHANGE = 0.25
 
 
 def find_non_centred_effects(
     coefficients: Callable[[np.ndarray], np.ndarray], theta: np.ndarray, layout: Layout
 ) -> SharedScales:
-    """Find scales, and the effects that enter coefficients only in products with them.
+    """Return scales, and the effects that enter coefficients only in products with them.
 
-    A wrong guess here costs speed, not correctness: moves are exact for any elements. A scale is a
+    A wrong guess costs speed, not correctness: moves are exact for any elements. A scale is a
     variable of one element, or a variable of several. Then each element has an effect, or a row or
-    a column of effects.
-
-    Parameters
-    ----------
-    coefficients : function
-        w(theta), shape (P,).
-    theta : ndarray, shape (D,)
-        Unconstrained parameters, none of which is zero by chance.
-    layout : Layout
-        Their layout in theta.
+    a column of effects. `coefficients` is w(theta), and no element of theta must be zero by chance.
     """
     at = coefficients(theta)
     rounding = COEFFICIENT_ROUNDING * np.max(np.abs(at), initial=1.0)
@@ -52,7 +43,7 @@ def find_non_centred_effects(
         if not 0 < size <= LARGEST:
             continue
         once, twice = (change(_with(theta, scale, n * CHANGE)) for n in (1.0, 2.0))
-        # Coefficients are a + b exp(log scale), or else this is no scale.
+        # Coefficients are a + b exp(log scale), or else this is not a scale.
         if is_rounding(once) or not is_rounding(twice - (1.0 + np.exp(CHANGE)) * once):
             continue
         shift = CHANGE * (1.0 + np.arange(size) / size)
@@ -74,7 +65,7 @@ def find_non_centred_effects(
 
 
 def _with(theta: np.ndarray, place: slice, added: np.ndarray | float) -> np.ndarray:
-    """Copy of theta with something added to a variable."""
+    """Return a copy of theta with something added to a variable."""
     moved = theta.copy()
     moved[place] += added
     return moved

@@ -22,13 +22,11 @@ def size_of(model: Model, rv: TensorVariable) -> int:
 
 
 def is_constant(model: Model, rv: TensorVariable, owned: Collection[Variable]) -> bool:
-    """Return whether an observed variable depends on none of the value variables of a step.
-
-    Then its density is constant for that step. For example, another step samples all that it
-    depends on, or all of a causal model is observed. A variable on an interval that ends at a
-    variable of the step depends on that one, too: its unconstrained value alone does not tell its
-    value.
-    """
+    """Return whether an observed variable depends on none of the value variables of a step."""
+    # Then its density is constant for that step. For example, another step samples all that it
+    # depends on, or all of a causal model is observed. A variable on an interval that ends at a
+    # variable of the step depends on that one, too: its value is not a function of its
+    # unconstrained value alone.
     parameters = [v for v in rv.owner.inputs if isinstance(v, TensorVariable)]
     return not any(v in owned for v in free_inputs(model.replace_rvs_by_values(parameters)))
 
@@ -56,7 +54,7 @@ def check_form(model: Model, rv: TensorVariable) -> None:
 
 
 def check_missing(model: Model, name: str) -> None:
-    """Refuse an observed variable with missing values, of which PyMC makes two variables."""
+    """Refuse an observed variable with missing values, which PyMC splits into two variables."""
     missing = model.named_vars.get(f"{name}_unobserved")
     if missing is None or f"{name}_observed" not in model.named_vars:
         return
@@ -88,19 +86,11 @@ def outcomes_of(
     name: str,
     of: Mapping[Variable, np.ndarray] | None = None,
 ) -> np.ndarray:
-    """Return observed values as the family has them, shape (N,), or (N, 1 + R) with row data.
+    """Return observed values as the family has them, (N,), or (N, 1 + R) with row data.
 
-    Parameters
-    ----------
-    observed : ndarray, shape (N,), or (N, K) of counts of K classes
-        The count of the first class is the value of a row; the family has the others as row data.
-    of : mapping, optional
-        Values that replace those of shared variables.
-
-    Raises
-    ------
-    ValueError
-        If there are no values, if they are impossible, or if row data have another length.
+    With counts (N, K) of K classes the first count is the value of a row; the family has the others
+    as row data. `of` replaces values of shared variables. Impossible values, none, and row data of
+    another length are refused.
     """
     if not observed.size:
         raise ValueError(f"the observed variable {name!r} has no rows")

@@ -32,70 +32,35 @@ from pymc_flymc.regression.regression import Regression
 
 @dataclass(frozen=True)
 class Part:
-    """A regression on some of the values of an observed variable.
-
-    Attributes
-    ----------
-    regression : Regression
-    coefficients : TensorVariable
-        The graph of its coefficients.
-    rows : ndarray of int, shape (number of the regression's rows,)
-        Which of the observed values each row belongs to.
-    """
+    """A regression on some of the values of an observed variable."""
 
     regression: Regression
-    coefficients: TensorVariable
-    rows: np.ndarray
+    coefficients: TensorVariable  #: The graph of its coefficients.
+    rows: np.ndarray  #: Indices of the observed values that its rows belong to.
 
 
 @dataclass(frozen=True)
 class ObservedRows:
-    """The rows of an observed variable.
+    """The rows of an observed variable."""
 
-    Attributes
-    ----------
-    parts : list of Part
-        One, or two for a variable with a hurdle.
-    rest : TensorVariable
-        Scalar: the sum of the terms of the log-likelihood that regressions do not have.
-    terms : TensorVariable, optional
-        Vector: these terms of each observed value. None if there are none.
-    """
-
-    parts: list[Part]
+    parts: list[Part]  #: One, or two for a variable with a hurdle.
+    #: Sum of the terms of the log-likelihood that regressions do not have, a scalar.
     rest: TensorVariable
-    terms: TensorVariable | None
+    terms: TensorVariable | None  #: These terms for each observed value, or None.
 
 
 @dataclass(frozen=True)
 class Observation:
-    """An observed variable that is to be read.
-
-    Attributes
-    ----------
-    model : Model
-    rv : TensorVariable
-    inner, psi : TensorVariable
-        The variable without weights and hurdle, and the probability of a value above zero, if
-        there is a hurdle.
-    values : ndarray
-        Observed values, in the variable's own shape.
-    weights : ndarray, shape (N,), or None
-        Weights of the observed values.
-    owned : list of TensorVariable
-        Value variables that the step samples.
-    shapes : mapping
-        Shapes of all value variables.
-    """
+    """An observed variable that is to be read."""
 
     model: Model
     rv: TensorVariable
-    inner: TensorVariable
-    psi: TensorVariable | None
-    values: np.ndarray
+    inner: TensorVariable  #: The variable without weights and hurdle.
+    psi: TensorVariable | None  #: The probability of a value above zero, if there is a hurdle.
+    values: np.ndarray  #: Observed values, in the variable's own shape.
     weights: np.ndarray | None
-    owned: list[TensorVariable]
-    shapes: Shapes
+    owned: list[TensorVariable]  #: Value variables that the step samples.
+    shapes: Shapes  #: Shapes of all value variables.
 
     @classmethod
     def of(
@@ -106,10 +71,7 @@ class Observation:
         owned: list[TensorVariable],
         shapes: Shapes,
     ) -> Observation:
-        """Separate weights and a hurdle from the variable that they are applied to.
-
-        The form that is read is the variable itself, or one of the same distribution.
-        """
+        """Return an observation in some `form`, with weights and a hurdle separated from it."""
         inner, graph = without_weights(form)
         inner, psi = without_hurdle(inner)
         graph_of_values = freeze(observed_graph(model, rv), {})
@@ -125,19 +87,19 @@ class Observation:
 
     @property
     def name(self) -> str:
-        """Name of the variable."""
+        """Return the name of the variable."""
         return str(self.rv.name)
 
     @property
     def of_rows(self) -> np.ndarray:
-        """Observed values, shape (N,), or (N, K) of counts of K classes."""
+        """Return the observed values, (N,), or (N, K) counts of K classes."""
         shape = shape_of_rows(self.inner, self.values)
         return self.values.reshape(math.prod(shape), *self.values.shape[len(shape) :])
 
     def parameters(
         self, inner: TensorVariable, values: TensorVariable | None = None
     ) -> RowParameters:
-        """As `parameters_of`."""
+        """Return the parameters, as `parameters_of` does."""
         return parameters_of(self.model, self.rv, inner, self.owned, self.shapes, values)
 
     def regress(
@@ -147,20 +109,9 @@ class Observation:
         kept: np.ndarray | None = None,
         name: str | None = None,
     ) -> tuple[Part, TensorVariable]:
-        """Return the regression of observed values, or of some, and the sum of their other terms.
-
-        Parameters
-        ----------
-        parameters : RowParameters
-        observed : ndarray
-            As of `outcomes_of`.
-        kept : ndarray of bool, shape (N,), optional
-            The values that are used. All are checked.
-        name : str, optional
-            Name of the regression, that of the variable by default.
-        """
+        """Return the regression of `kept` values, while all are checked, and other terms' sum."""
         name = self.name if name is None else name
-        y = outcomes_of(parameters, observed, name)  # first: a design may be made of outcomes
+        y = outcomes_of(parameters, observed, name)  # first, as a design may contain outcomes
         n_rows, rows = len(y), np.arange(len(y)) if kept is None else np.flatnonzero(kept)
         of = parameters.predictors, n_rows, name, self.shapes
         predictor = read_predictor(*of, nuisances=parameters.nuisances)
@@ -174,10 +125,8 @@ class Observation:
     def _sum_of_terms(
         self, terms: TensorVariable | None, n_rows: int, kept: np.ndarray | None
     ) -> TensorVariable:
-        """Return the graph of the weighted sum of the terms of all rows that are used.
-
-        Terms are read like a predictor, so that their sum needs only column sums of a design.
-        """
+        """Return the graph of the weighted sum of the terms of all rows that are used."""
+        # Terms are read like a predictor, so that their sum needs only column sums of a design.
         if terms is None:
             return as_tensor(0.0)
         weights = np.ones(n_rows) if self.weights is None else self.weights
@@ -188,7 +137,7 @@ class Observation:
         return weighted_sum(design.sum_rows(weights), predictor.coefficients) + offset
 
     def part(self, regression: Regression, coefficients: TensorVariable, rows: np.ndarray) -> Part:
-        """Return a regression on rows of given observed values, without those of weight zero."""
+        """Return a regression on rows of given observed values, without rows of weight zero."""
         weights = None if self.weights is None else self.weights[rows]
         kept = rows if weights is None else rows[weights > 0.0]
         return Part(with_weights(regression, weights), coefficients, kept)
@@ -227,7 +176,7 @@ def parameters_of(
 
     `inner` is the variable without weights and hurdle. It is read as one of `families`, by default
     of all. `values` replace it in graphs, by default the observed ones. The parameters of a table
-    are returned as those of its rows.
+    become its rows' parameters.
     """
     check_form(model, rv)
     if rv.ndim > 1 and isinstance(inner.owner.op, CategoricalRV):

@@ -1,4 +1,4 @@
-"""Variables that `vars` leaves to other step methods, and what those cost."""
+"""Variables that `vars` leaves to other step methods, and the cost of these steps."""
 
 from collections.abc import Sequence
 
@@ -13,18 +13,9 @@ _GIBBS = (BinaryGibbsMetropolis, CategoricalGibbsMetropolis)
 
 
 def warn_of_other_steps(model: Model, owned: Sequence[TensorVariable], n_rows: int) -> None:
-    """Warn of variables to which PyMC would assign steps that evaluate the whole model.
-
-    Metropolis steps do not: PyTensor cancels all terms of the difference of two log densities that
-    do not depend on their variables. PyMC assigns them to most discrete variables.
-
-    Parameters
-    ----------
-    owned : sequence of TensorVariable
-        Value variables that the Firefly step samples.
-    n_rows : int
-        Rows of all likelihoods that Firefly subsamples.
-    """
+    """Warn of variables to which PyMC would assign steps that evaluate the whole model."""
+    # Metropolis steps do not: PyTensor cancels all terms of the difference of two log densities
+    # that do not depend on their variables. PyMC assigns them to most discrete variables.
     left = [rv for rv in model.free_RVs if model.rvs_to_values[rv] not in owned]
     continuous = [str(rv.name) for rv in left if rv.type.dtype[:5] == "float"]
     gibbs = [

@@ -16,20 +16,7 @@ if TYPE_CHECKING:
 
 
 def anchor_point(model: Model, anchor: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the unconstrained point of a user's anchor.
-
-    Parameters
-    ----------
-    anchor : dict
-        Values of free variables, by name, on the model's own scale; scalars are broadcast.
-        Variables that it does not name keep their initial values.
-
-    Raises
-    ------
-    ValueError
-        If a name is not that of a free variable, or a value has the wrong shape, is not finite or
-        not one that its variable can take.
-    """
+    """Return the unconstrained point of a user's anchor; other variables keep initial values."""
     names = {str(rv.name): rv for rv in model.free_RVs}
     if unknown := [name for name in anchor if name not in names]:
         raise ValueError(f"anchor names {unknown}; the free variables are {sorted(names)}")
@@ -47,13 +34,7 @@ def anchor_point(model: Model, anchor: Mapping[str, Any]) -> dict[str, np.ndarra
 
 
 def complete_point(model: Model, initial_point: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
-    """Return the model's initial point, or the one that the user gave instead.
-
-    Raises
-    ------
-    ValueError
-        If the user's point lacks a variable, or if a value has the wrong shape or is not finite.
-    """
+    """Return the model's initial point, or the user's, which must be complete and finite."""
     point = model.initial_point()
     if initial_point is None:
         return point
@@ -69,13 +50,7 @@ def complete_point(model: Model, initial_point: Mapping[str, Any] | None) -> dic
 
 
 def check_start(theta: np.ndarray, layout: Layout) -> None:
-    """Refuse a start, of a chain or of the search for an anchor, that is not finite.
-
-    Parameters
-    ----------
-    theta : ndarray, shape (D,)
-        The step's variables, unconstrained.
-    """
+    """Refuse a start, of a chain or of the search for an anchor, that is not finite."""
     bad = np.flatnonzero(~np.isfinite(theta))
     if bad.size:
         name = layout.describe(int(bad[0]))

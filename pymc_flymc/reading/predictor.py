@@ -1,4 +1,4 @@
-"""Read a linear predictor: split its PyTensor graph into a design and a coefficient vector.
+"""Reading of a linear predictor: its PyTensor graph is split into a design and coefficients.
 
 The graph is traversed from the predictor down (``traversal``). This module assembles the pieces and
 checks the result by evaluating both forms.
@@ -27,18 +27,10 @@ from pymc_flymc.regression.sparse_columns import SparseColumns, stack
 
 @dataclass(frozen=True)
 class LinearPredictor:
-    """A linear predictor, read from a model.
+    """A linear predictor, read from a model."""
 
-    Attributes
-    ----------
-    design : Design
-        The rows: numbers only, frozen when they were read.
-    coefficients : TensorVariable
-        ``w(theta)``: float64 vector of length ``design.n_coefficients``, a graph of the model's
-        value variables that holds nothing of the size of the data.
-    """
-
-    design: Design
+    design: Design  #: The rows: numbers only, frozen when they were read.
+    #: ``w(theta)``: a float64 vector, a graph of value variables without data-sized parts.
     coefficients: TensorVariable
 
 
@@ -52,42 +44,20 @@ def read_predictor(
 ) -> LinearPredictor:
     """Split a linear predictor into a design and a coefficient vector.
 
-    Parameters
-    ----------
-    eta : TensorVariable
-        Vector of length N (or of length 1, or a scalar: the same for every row), or matrix with a
-        column for each predictor, in terms of value variables. Shared variables count as
-        constants with their current value.
-    n_rows : int
-        N, the number of observed values.
-    name : str
-        Name of the observed variable, for messages.
-    shapes : mapping
-        Shapes of the value variables, for those whose type leaves its shape open.
-    values : mapping, optional
-        As of `split_predictor`.
-    nuisances : sequence of TensorVariable
-        Nuisance parameters of its likelihood: the last of the coefficients.
+    `eta` is a vector of length N (or of length 1, or a scalar: the same for every row), or a matrix
+    with a column for each predictor, in terms of value variables. Shared variables count as
+    constants with their current value, or with `values`. Nuisance parameters are the last
+    coefficients.
 
-    Returns
-    -------
-    LinearPredictor
-        Its ``design.X`` is the user's own memory if the predictor has exactly one design matrix
-        (in C order, float64 or float32), else a new matrix that gathers all columns.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If the predictor is not linear in data-sized terms, or is written in a way that this
-        release cannot read.
-    ValueError
-        If the design or the offset holds NaN or infinite values, or another number of rows.
+    ``design.X`` is the user's own memory if the predictor has exactly one design matrix (in C
+    order, float64 or float32), else a new matrix of all columns. A predictor that is not linear in
+    data-sized terms, data that are not finite, and another number of rows are refused.
     """
     split = split_predictor(eta, n_rows, name, shapes, values)
-    # Not for each chunk of rows elsewhere, of which only the design is wanted.
+    # Chunks of rows out of core skip this, as only their design is needed.
     predictor = replace(split, coefficients=fold_constants(split.coefficients))
     check_finite(predictor.design, name)
-    if values is None:  # of other rows coefficients are known to hold none
+    if values is None:  # the coefficients of other rows hold none
         check_coefficients(predictor.design, predictor.coefficients, name)
     check_predictor(predictor.design, predictor.coefficients, eta, name, shapes)
     if not nuisances:
@@ -106,11 +76,8 @@ def split_predictor(
 ) -> LinearPredictor:
     """Split a linear predictor, as `read_predictor` does, without checking the result.
 
-    Parameters
-    ----------
-    values : mapping, optional
-        Rows that replace those of shared variables. Then the result holds for any rows: the design
-        has the same columns, with the same coefficients in the same order.
+    With `values`, other rows of shared variables, the result holds for any rows: the design has the
+    same columns, with the same coefficients in the same order.
     """
     random = [v for v in free_inputs([eta]) if not isinstance(v.type, TensorType)]
     if random and hasattr(random[0].type, "dims"):
@@ -134,7 +101,7 @@ def split_predictor(
 
 
 def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
-    """Gather what was found into one design matrix and one coefficient vector."""
+    """Return one design matrix and one coefficient vector of all traversals."""
     any_rows = traversals[0].context.any_rows
     merged = [_merge(each.blocks, any_rows) for each in traversals]
     if len(traversals) == 1 and not any_rows:
@@ -166,7 +133,7 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
         )
     w = coefficients[0] if len(coefficients) == 1 else pt.join(0, *coefficients)
     offset = np.stack(offsets, axis=1)
-    # An offset that is zero for these rows need not be for others.
+    # An offset that is zero for these rows need not be zero for others.
     if not (has_offset if any_rows else offset.any()):
         offset = np.empty((0, len(traversals)))
     X = gather(list(arrays.values()), traversals[0].n_rows)
@@ -183,12 +150,10 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
 def _merge_sparse(
     found: list[list[SparseBlock]], any_rows: bool
 ) -> tuple[list[SparseColumns], list[list[TensorVariable]]]:
-    """Return the distinct sparse matrices, and their coefficients for each predictor.
-
-    Blocks with the same matrix are merged by adding their coefficients. If there is one predictor,
-    blocks with the same coefficients are merged by adding their matrices, as for
-    ``skill[home] - skill[away]``.
-    """
+    """Return the distinct sparse matrices, and their coefficients for each predictor."""
+    # Blocks with the same matrix are merged by adding their coefficients. If there is one
+    # predictor, blocks with the same coefficients are merged by adding their matrices, as for
+    # skill[home] - skill[away].
     if len(found) == 1:
         unique: list[SparseBlock] = []
         for block in found[0]:
@@ -204,7 +169,7 @@ def _merge_sparse(
     for k, blocks in enumerate(found):
         for block in blocks:
             positive, sign = block.matrix.positive()
-            if sign < 0.0 and not any_rows:  # of a difference of classes
+            if sign < 0.0 and not any_rows:  # a difference of classes
                 block = SparseBlock(positive, -block.weight)
             found_at = (i for i, one in enumerate(distinct) if _same(one, block, any_rows))
             place = next(found_at, None)
@@ -234,10 +199,8 @@ def _same(a: SparseBlock, b: SparseBlock, any_rows: bool) -> bool:
 
 
 def _merge(found: list[Block], any_rows: bool) -> dict[Hashable, Block]:
-    """Add up the coefficients of blocks that are the same: ``X @ a + X @ b``.
-
-    Blocks are the same if they share memory, or, with `any_rows`, if they have the same origin.
-    """
+    """Return blocks with the coefficients of equal blocks summed: ``X @ a + X @ b``."""
+    # Blocks are equal if they share memory, or, with any_rows, if they have the same origin.
     merged: dict[Hashable, Block] = {}
     for block in found:
         array = block.array
@@ -251,7 +214,7 @@ def _merge(found: list[Block], any_rows: bool) -> dict[Hashable, Block]:
 
 
 def _add_up(found: dict[Hashable, Block]) -> dict[Hashable, Block]:
-    """Add up blocks of the same coefficients, as of terms that lie one below the other."""
+    """Return sums of blocks with the same coefficients, as of vertically concatenated terms."""
     if len(found) < 2:
         return found
     first = first_equals(pt.join(0, *(block.weight for block in found.values())))
@@ -259,7 +222,7 @@ def _add_up(found: dict[Hashable, Block]) -> dict[Hashable, Block]:
     for block in found.values():
         key = first[block.weight]
         if key in added:
-            # As numbers: the sum of two truth values is one, and that of two bytes may overflow.
+            # As numbers: the sum of two truth values is one, and the sum of two bytes may overflow.
             block = Block(np.add(added[key].array, block.array, dtype=np.float64), block.weight)
         added[key] = block
     return added

@@ -91,7 +91,7 @@ def check_predictor(
         )
     found, sizes = design.predictors(np.stack(found_w))
     for i, expected in enumerate(values):
-        # A row's rounding error is in proportion to the sizes of the terms that are added up.
+        # A row's rounding error is in proportion to the absolute sum of its terms.
         error, scale = found[:, i] - expected, sizes[:, i]
         scale += scale.mean()
         if np.any(np.abs(error, out=error) > np.multiply(rtol, scale, out=scale)):
@@ -111,10 +111,8 @@ def _product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _multiplied_in_blocks(variable: TensorVariable) -> TensorVariable:
-    """Return a graph of the same value that multiplies float32 by float64 in blocks of rows.
-
-    NumPy converts the whole matrix first, and takes several times as long.
-    """
+    """Return a graph of the same value that multiplies float32 by float64 in blocks of rows."""
+    # NumPy converts the whole matrix first, and takes several times as long.
 
     def replaced(node: Apply, inputs: Sequence[Any]) -> list[Any] | None:
         types = [(v.type.ndim, v.type.dtype) for v in inputs] if op_type(node) is Dot else []

@@ -1,8 +1,8 @@
-"""Whether each row of a graph depends on its own row of the data alone.
+"""Check that each row of a graph depends on its own row of the data alone.
 
-Where data containers hold some of many rows, a statistic of the rows (a mean, their number, their
-order) would be that of whichever rows are at hand. The check follows the axis of rows from the
-containers up through each operation of the graph. It looks at no value.
+If data containers hold only some rows of many, a statistic of the rows (a mean, their number, their
+order) would be computed from the rows at hand. The check follows the axis of rows from the
+containers up through each operation of the graph. It reads no value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ def _part_of_count(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 def _joined_counts(node: Apply, own: Sequence[Any]) -> Kind:
-    """Lengths of axes, gathered into a shape."""
+    """Follow lengths of axes that are joined to a shape."""
     places, start = set(), 0
     for v, kind in zip(node.inputs, own, strict=True):
         n = v.type.shape[0] if v.type.ndim else 1
@@ -96,26 +96,12 @@ def check_rows_alone(
     name: str,
     observed: Variable | None = None,
 ) -> None:
-    """Refuse graphs in which a row depends on other rows, or on how many there are.
+    """Refuse graphs in which a row depends on other rows, or on the number of rows.
 
-    Parameters
-    ----------
-    of_rows : sequence of TensorVariable
-        Graphs with a row of their first axis for each row of the data, or with no such axis.
-    shared : sequence of Variable
-        Graphs of what is the same for all rows.
-    containers : mapping
-        The variables that hold rows along their first axis, by name.
-    name : str
-        Of the observed variable, for messages.
-    observed : Variable, optional
-        The observed random variable itself: what it is made of may have been read as numbers. Its
-        graph may hold more than its parameters; statistics of rows are refused there, too.
-
-    Raises
-    ------
-    UnsupportedModelError
-        It names the operation and the containers.
+    `of_rows` are graphs with a row of their first axis for each row of the data, or without such an
+    axis; `shared` are graphs of what is the same for all rows; `containers` hold rows along their
+    first axis. `observed` is the observed random variable, whose parameters may have been read as
+    numbers. Its graph may hold more than its parameters; statistics of rows are refused there, too.
     """
     kinds: dict[Variable, Kind | DependentError] = dict.fromkeys(containers.values(), RowAxis(0))
     further = [] if observed is None else [observed]
@@ -147,13 +133,7 @@ def check_rows_alone(
 def statistics_of_rows(
     graphs: Mapping[str, Variable], containers: Mapping[str, Variable]
 ) -> dict[str, str]:
-    """Return the graphs that are statistics of several rows, by name, and what statistics.
-
-    Parameters
-    ----------
-    graphs, containers : mapping
-        Graphs, and the variables that hold rows along their first axis, by name.
-    """
+    """Return which graphs are statistics of several rows, by name, and which statistics."""
     kinds: dict[Variable, Kind | DependentError] = dict.fromkeys(containers.values(), RowAxis(0))
     _follow([*graphs.values()], kinds)
     found = {name: kinds.get(graph) for name, graph in graphs.items()}
@@ -183,19 +163,13 @@ def _follow(outputs: Sequence[Variable], kinds: dict[Variable, Kind | DependentE
 
 
 def _kind_of_outputs(node: Apply, own: Sequence[Any]) -> Kind:
-    """Return the kind of a node's outputs, given those of its inputs, of which one has rows.
-
-    Raises
-    ------
-    DependentError
-        If a row of the outputs depends on others, or if the operation is not known.
-    """
+    """Return the kind of a node's outputs from those of its inputs, or raise `DependentError`."""
     counts = any(isinstance(kind, RowCount) for kind in own)
     for ops, rule in COUNT_RULES if counts else RULES:
         if isinstance(node.op, ops):
             return rule(node, own)
     if counts:
-        # Mixtures of PyMC's, such as zero-inflated counts, number their rows by an ARange.
+        # PyMC's mixtures, such as zero-inflated counts, number their rows by an ARange.
         known = any(isinstance(node.op, ops) for ops, _ in RULES)
         raise (StatisticError if known else DependentError)(f"{NUMBER} in {node.op}")
     raise DependentError(

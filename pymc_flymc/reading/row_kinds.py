@@ -1,4 +1,4 @@
-"""How a variable of a graph depends on rows: by an axis of them, by their number, or not at all."""
+"""How a variable of a graph depends on rows: by an axis of rows, by their number, or not at all."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,15 +17,12 @@ class RowAxis:
 
 @dataclass(frozen=True)
 class RowCount:
-    """A vector, or a scalar, of integers that holds the number of rows at some places.
-
-    It may be the length of an axis of rows, and nothing else.
-    """
+    """A scalar, or a vector of integers, that has the number of rows, a length, at some places."""
 
     places: frozenset[int]
 
 
-#: What a variable is; None if it has nothing to do with the rows.
+#: Kind of a variable; None if it does not depend on the rows.
 Kind = RowAxis | RowCount | None
 #: Operations, with functions from a node and the kinds of its inputs to the kind of its outputs.
 Rules = tuple[tuple[Any, Callable[[Apply, Sequence[Any]], Kind]], ...]
@@ -39,7 +36,7 @@ class DependentError(Exception):
 
 
 class StatisticError(DependentError):
-    """A number that is made of all rows, or is how many there are."""
+    """A number that is computed from all rows, or is the number of rows."""
 
 
 def meet(

@@ -1,4 +1,4 @@
-"""Numbers of rows that an index takes out of a term: told from lookups of effects of groups."""
+"""Indices of rows that are taken out of a term, as opposed to lookups of effects of groups."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ TAKES_ELEMENTS = (
     "it takes an element of each row of a term, as in (X @ B)[rows, column]",
     "(X * B.T[column]).sum(axis=1)",
 )
-#: Numbers of the elements that are taken along each of some axes, as many along each.
+#: Indices of the elements that are taken along some axes, equally many along each.
 Places = Mapping[int, np.ndarray]
 
 
@@ -34,7 +34,7 @@ class RowNumbers(TensorConstant):
 
 
 def places_of(node: Apply) -> tuple[TensorVariable, dict[int, np.ndarray]]:
-    """Return what a lookup indexes, and by which numbers; none where they are no vectors."""
+    """Return the source of a lookup, and its indices along axes; none if they are not vectors."""
     source, places = inputs_of(node)[0], {}
     for k, each in enumerate(index_of(node, 1)):
         if isinstance(each, slice):
@@ -68,11 +68,8 @@ def is_of_rows(node: Apply, source: TensorVariable, places: Places) -> bool:
 
 
 def are_distinct(positions: np.ndarray) -> bool:
-    """Return whether no element of a term is looked up more than once.
-
-    So rows that are taken out of a term of data are told from effects of groups that are functions
-    of data.
-    """
+    """Return whether no element of a term is looked up more than once."""
+    # This tells rows of a term of data from effects of groups that are functions of data.
     return int(np.bincount(positions.ravel()).max(initial=0)) <= 1
 
 
@@ -102,16 +99,10 @@ def is_of_data(var: TensorVariable, length: int) -> bool:
 
 
 def indexed(var: TensorVariable, places: Places, moves_on: bool = True) -> TensorVariable:
-    """Return the elements of a tensor, with those along its first axis that the places name.
+    """Return the elements of a tensor at some places, along its first axis.
 
     It has length 1 if the tensor is the same at all of them. The other axes keep their order.
-
-    Parameters
-    ----------
-    var : TensorVariable
-    places : mapping of int to ndarray of int64, shape (N,)
-    moves_on : bool
-        Whether the index moves on to the data that the tensor is made of.
+    `moves_on` is whether the index moves on to the data that the tensor is computed from.
     """
     long = {k: each for k, each in places.items() if varies(var, k)}
     if not long:
@@ -127,6 +118,6 @@ def indexed(var: TensorVariable, places: Places, moves_on: bool = True) -> Tenso
 
 
 def axis_of_rows(places: Places) -> int:
-    """Return where NumPy puts the axis of an index: at its first place, or in front if apart."""
+    """Return where NumPy puts the axis of an index: at its first axis, or in front if apart."""
     first, last = min(places), max(places)
     return first if last - first == len(places) - 1 else 0

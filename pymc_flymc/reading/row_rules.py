@@ -1,4 +1,4 @@
-"""Which axis of an operation's result is that of rows, if rows stay independent of each other.
+"""The axis of rows of an operation's result, if rows stay independent of each other.
 
 Rules take a node and the kinds of its inputs, and return the kind of its outputs. Most of them map
 axes of inputs to axes of the output, and `meet` does the rest.
@@ -48,7 +48,7 @@ def _elemwise(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 def random(node: Apply, own: Sequence[Any]) -> Kind:
-    """Rows of parameters are rows of draws: their batch axes come first."""
+    """Follow rows of parameters to rows of draws: their batch axes come first."""
     op: Any = node.op
     n_batch, params = node.outputs[1].type.ndim - op.ndim_supp, list(op.dist_params(node))
     kinds = [own[node.inputs.index(param)] for param in params]
@@ -113,7 +113,7 @@ def _dot(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 def _blockwise(node: Apply, own: Sequence[Any]) -> Kind:
-    """Rows along batch axes: the same operation for each."""
+    """Follow rows along batch axes, to each of which the same operation is applied."""
     op: Any = node.op
     if isinstance(op.core_op, Dot):
         return _dot(node, own)
@@ -137,7 +137,7 @@ def _subtensor(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 def _lookup(node: Apply, own: Sequence[Any]) -> Kind:
-    """NumPy's rule: the axes of index arrays stand where the first of them is, or in front."""
+    """Follow NumPy's rule: axes of index arrays stand where the first of them is, or in front."""
     source, index = own[0], index_of(node, 1)
     arrays = [i for i, each in enumerate(index) if not isinstance(each, slice)]
     apart = arrays[-1] - arrays[0] >= len(arrays)
@@ -157,7 +157,7 @@ def _lookup(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 def _set(node: Apply, own: Sequence[Any]) -> Kind:
-    """Set or increment elements of each row, by a number or by the row's own numbers."""
+    """Follow rows whose elements are set or incremented by a number or by the row's own numbers."""
     base, index = own[0], index_of(node, 2)
     if base is None or any(own[2:]):
         raise DependentError(f"{node.op} of rows")
@@ -228,7 +228,7 @@ def _shape_i(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 COPIES = (ViewOp, DeepCopyOp, SpecifyShape, TensorFromScalar, ScalarFromTensor, CheckAndRaise)
-#: Rules for operations on rows, and on other things.
+#: Rules for operations on rows, and on other tensors.
 RULES: Rules = (
     (COPIES, same),
     (Elemwise, _elemwise),

@@ -34,7 +34,7 @@ from pymc_flymc.graphs.simplifying import rewritten
 from pymc_flymc.graphs.tools import evaluate
 from pymc_flymc.reading.functions_of_variables import random_variables
 
-#: Distributions with a location, at this place among their parameters, and a scale after it.
+#: Distributions with a location at this index among their parameters, and a scale after it.
 INDEPENDENT: dict[type, int] = {
     NormalRV: 0,
     StudentTRV: 1,
@@ -51,31 +51,19 @@ SIMPLER = rewrites("canonicalize")
 
 
 class LocationScale(NamedTuple):
-    """A variable's elements that have a location and a scale.
+    """A variable's elements that have a location and a scale."""
 
-    Attributes
-    ----------
-    location : Variable or None
-        None if it is zero.
-    scale : Variable
-        It broadcasts with the elements, or is a covariance.
-    elements : ndarray, int64
-        Their places in the variable's unconstrained value, flat, in the shape that they have.
-    origin : ndarray, int64, or None
-        Of the same shape: places of the variable's own elements that are their locations.
-    correlated : bool
-        Whether the scale is a covariance, of the last axis.
-    """
-
-    location: Variable | None
-    scale: Variable
+    location: Variable | None  #: None if it is zero.
+    scale: Variable  #: Broadcasts with the elements, or is a covariance.
+    #: Their indices in the variable's flat unconstrained value, in their own shape.
     elements: np.ndarray
+    #: Indices of the variable's own elements that are their locations, in the same shape.
     origin: np.ndarray | None = None
-    correlated: bool = False
+    correlated: bool = False  #: Whether the scale is a covariance, of the last axis.
 
     @property
     def standard_deviations(self) -> Variable:
-        """The scale, or the square roots of the diagonal where it is a covariance."""
+        """Return the scale, or the square roots of the diagonal of a covariance."""
         if not self.correlated:
             return self.scale
         return pt.sqrt(pt.diagonal(self.scale, axis1=-2, axis2=-1))
@@ -84,16 +72,9 @@ class LocationScale(NamedTuple):
 def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> LocationScale | None:
     """Return a variable's elements that have a location and a scale, or None.
 
-    These are independent elements, or their logarithms; correlated ones; those of a conditional
-    autoregression; those with a sum of zero, whose unconstrained values are linear in them; and
-    those of a random walk, whose first element is the location of the others.
-
-    Parameters
-    ----------
-    rv : Variable
-    shape : tuple of int
-        Of its unconstrained value.
-    model : Model
+    These are independent elements, or their logarithms; correlated ones; a conditional
+    autoregression; elements with a sum of zero, whose unconstrained values are linear in them; and
+    a random walk, whose first element is the location of the others.
     """
     node, transform = rv.owner, model.rvs_to_transforms.get(rv)
     places = np.arange(math.prod(shape)).reshape(shape)
@@ -112,7 +93,7 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
         scale = 1.0 / pt.sqrt(_scalar(precision))
         return LocationScale(None if _is_zero(location, model) else location, scale, places)
     if isinstance(node.op, MvNormalRV):
-        # PyMC broadcasts each to the other's shape. Neither depends on the other but for that.
+        # PyMC broadcasts each parameter to the other's shape, and there is no other dependence.
         both = node.op.dist_params(node)
         location, covariance = rewritten(both, SIMPLER, kept=set(model.basic_RVs))
         known: Any = {v: pt.zeros(v.type.shape) for v in random_variables(covariance, model)}
@@ -131,7 +112,7 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
 
 
 def _scalar(parameter: Variable) -> Variable:
-    """Return the scalar that a parameter of all elements is made of, or the parameter itself."""
+    """Return the scalar that a parameter of all elements repeats, or the parameter itself."""
     node = parameter.owner
     if node is not None and isinstance(node.op, DimShuffle) and node.inputs[0].type.ndim == 0:
         return node.inputs[0]

@@ -14,39 +14,28 @@ from pymc_flymc.graphs.tools import Shapes
 from pymc_flymc.kernels.shared_scales import CENTRED
 from pymc_flymc.reading.functions_of_variables import compile_given, nearest, step_variables
 
-#: The value that is tried: scales are small there, in the neck of a funnel, which moves are for.
-#: The smallest change of a value; no two elements' changes are the same. The tolerance for
-#: logarithms of scales: those of an interval that begins at zero are linear up to 3e-4 there.
+#: The trial value: scales are small there, in the neck of a funnel, for which moves are made.
+#: The smallest trial change; no two elements' changes are the same. The tolerance for logarithms of
+#: scales: for an interval that begins at zero they are linear up to 3e-4 there.
 TRIED, CHANGE, CLOSE = -8.0, 0.25, 1e-3
-#: Smallest power: what hardly changes with a variable is not a scale of it.
+#: Smallest power: a number that changes little with a variable is not a scale of it.
 LEAST_POWER = 0.05
 
 
 class Scale(NamedTuple):
-    """Scales of effects: powers of exponentials of a variable's unconstrained elements.
-
-    Attributes
-    ----------
-    variable : Variable
-    power : float
-    owner : ndarray, shape (n,), int64
-        The element that each effect belongs to.
-    """
+    """Scales of effects: powers of exponentials of a variable's unconstrained elements."""
 
     variable: Variable
     power: float
-    owner: np.ndarray
+    owner: np.ndarray  #: The element that each effect belongs to, (n,).
 
 
 def scales_of(
     parameter: Variable, effects: tuple[int, ...], model: Model, shapes: Shapes
 ) -> list[Scale]:
-    """Return the scales that a parameter of effects is made of: each factor of a product is one.
-
-    `effects` is the shape of the effects; `shapes` has the shapes of the step's variables.
-    """
+    """Return the scales in a parameter of effects: each factor of a product is one."""
     is_positive = isinstance(model.rvs_to_transforms.get(parameter), LogTransform)
-    if is_positive and shapes.get(parameter) == ():  # nothing has to be compiled
+    if is_positive and shapes.get(parameter) == ():  # no compilation is needed
         return [Scale(parameter, CENTRED, np.zeros(math.prod(effects), np.int64))]
     variables = step_variables(parameter, model, shapes)
     log_scales = compile_given(pt.log(parameter), variables, model) if variables else None

@@ -1,8 +1,8 @@
-"""Tables of observed values as rows: what depends on one of their axes becomes a lookup.
+"""Tables of observed values as rows: a function of one of their axes becomes a lookup.
 
 In ``theta[:, None] - b[None, :]``, for observed values of persons (axis 0) and items (axis 1), an
-effect of persons has one value for each person. As rows that is ``theta[person] - b[item]``, with
-the numbers of each row's person and item. Neither is written out as columns of zeros and ones.
+effect of persons has one value for each person. As rows this is ``theta[person] - b[item]``, with
+the indices of each row's person and item. Neither is written out as columns of zeros and ones.
 """
 
 import math
@@ -42,25 +42,7 @@ _THROUGH = frozenset({ViewOp, SpecifyShape, DimShuffle, Alloc, Sum, Dot})
 def as_rows(
     parameters: RowParameters, shape: tuple[int, ...], shapes: Shapes, name: str
 ) -> RowParameters:
-    """Return the parameters of a table of observed values as those of its rows.
-
-    Parameters
-    ----------
-    parameters : RowParameters
-        Their graphs broadcast to the shape of the table, and those returned to (N,), with the
-        rows in C order.
-    shape : tuple of int
-        Of the observed values.
-    shapes : mapping
-        Shapes of the value variables.
-    name : str
-        Name of the observed variable, for messages.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If the family has several predictors or cutpoints, or a graph cannot be read.
-    """
+    """Return the parameters of a table of observed values as those of its N rows, in C order."""
     if parameters.likelihood.n_predictors > 1:
         raise several_predictors(name, len(shape))
     rows = _TableRows(shape, shapes, name)
@@ -86,9 +68,9 @@ def several_predictors(name: str, ndim: int) -> UnsupportedModelError:
 class _TableRows:
     """Turns graphs of the shape of a table into graphs of its rows.
 
-    `_take` does the work, from the results of operations down to their arguments. It is told which
-    axis of the table each axis of a tensor is, or None for any other. Its result has the axis of
-    rows before the tensor's own axes, and length one along those of the table.
+    `_take` does the work, from the results of operations down to their arguments. Its argument is
+    the axis of the table for each axis of a tensor, or None for another axis. Its result has the
+    axis of rows before the tensor's own axes, and length one along the table's axes.
     """
 
     def __init__(self, shape: tuple[int, ...], shapes: Shapes, name: str) -> None:
@@ -102,13 +84,7 @@ class _TableRows:
         self._is_constant = ConstantParts([])
 
     def of(self, graph: TensorVariable) -> TensorVariable:
-        """Return the rows of a graph, a vector of length N or a scalar.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If it cannot be read.
-        """
+        """Return the rows of a graph, a vector of length N or a scalar, or refuse it."""
         frozen = freeze(graph, self._shapes)
         if frozen.ndim == 0:
             return frozen
@@ -129,7 +105,7 @@ class _TableRows:
         return self._lengths[v]
 
     def _take(self, v: Any, at: Sequence[int | None]) -> Any:
-        """Return the rows of a tensor, shape (N, ...), or (1, ...) where all are the same."""
+        """Return the rows of a tensor, (N, ...), or (1, ...) if all are the same."""
         carried = [j for j, axis in enumerate(at) if axis is not None and varies(v, j)]
         if not carried:
             return v.dimshuffle("x", *range(v.ndim))
@@ -149,7 +125,7 @@ class _TableRows:
         return self._look_up(v, carried, at)
 
     def _through(self, v: Any, node: Apply, at: Sequence[int | None]) -> Any:
-        """Step through an operation that is not elementwise."""
+        """Follow an operation that is not elementwise."""
         op, kind, source = node.op, op_type(node), inputs_of(node)[0]
         if kind is DimShuffle:
             order = op.new_order
@@ -173,7 +149,7 @@ class _TableRows:
     def _take_numbers(
         self, value: np.ndarray, carried: Sequence[int], at: Sequence[int | None]
     ) -> TensorVariable:
-        """Return rows of constants; those of a whole table share its memory."""
+        """Return rows of constants; rows of a whole table share its memory."""
         axes = [at[j] for j in carried]
         front = np.moveaxis(value, carried, range(len(carried)))
         inner = front.shape[len(carried) :]
@@ -231,7 +207,7 @@ class _TableRows:
 
 
 def _is_known(node: Apply | None) -> bool:
-    """Return whether `_TableRows` can read an operation; of products, those of two matrices."""
+    """Return whether `_TableRows` can read an operation; a product must be of two matrices."""
     if node is None or op_type(node) not in _THROUGH:
         return False
     return op_type(node) is not Dot or inputs_of(node)[0].ndim == inputs_of(node)[1].ndim == 2

@@ -1,9 +1,9 @@
-"""Rows that are taken out of a term, or lie one below the other: the index moves to the data.
+"""Rows that are taken out of a term, or concatenated vertically: the index moves to the data.
 
 ``(X @ b)[keep]`` is read as ``X[keep] @ b``, by one operation at a time; the traversal goes on from
-there. Where rows take an element along each of several axes, ``(X @ B)[rows, column]``, these axes
-become one. Rows of terms one below the other are a sum: of each term with its own rows, and with
-zeros in the place of all others.
+there. If rows take an element along each of several axes, ``(X @ B)[rows, column]``, these axes
+become one. Rows of vertically concatenated terms are a sum: of each term with its own rows, and
+with zeros in place of all others.
 """
 
 from collections.abc import Callable
@@ -37,12 +37,8 @@ from pymc_flymc.reading.row_numbers import (
 def taken_below(node: Apply, context: Context) -> TensorVariable | None:
     """Return rows that are taken out of a term as the term's operation on rows of its arguments.
 
-    None if the node takes none, by an index that is a constant vector along each of some axes.
-
-    Raises
-    ------
-    NotReadableError
-        If it takes rows, and there is no such operation.
+    The result is None if the node takes no rows by an index that is a constant vector along each of
+    some axes. Without such an operation `NotReadableError` is raised.
     """
     if context.any_rows or op_type(node) is not AdvancedSubtensor or node.inputs[0].owner is None:
         return None
@@ -58,17 +54,7 @@ def taken_below(node: Apply, context: Context) -> TensorVariable | None:
 
 
 def rows_of_slice(node: Apply, axis: int) -> TensorVariable | None:
-    """Return ``term[start:stop]`` along an axis of rows as a lookup of these.
-
-    None if the rows are not those of data, or the slice is not constant.
-
-    Parameters
-    ----------
-    node : Apply
-        Of a ``Subtensor``.
-    axis : int
-        Of what it indexes.
-    """
+    """Return ``term[start:stop]`` along an axis of rows of data as a lookup of these, or None."""
     source, index = inputs_of(node)[0], index_of(node, 1)
     length = source.type.shape[axis]
     if length is None or free_inputs(node.inputs[1:]) or not is_of_data(source, length):
@@ -79,17 +65,7 @@ def rows_of_slice(node: Apply, axis: int) -> TensorVariable | None:
 
 
 def one_below_the_other(node: Apply, rows: np.ndarray) -> TensorVariable | None:
-    """Return rows of terms that are joined along their axis of rows as a sum: zero elsewhere.
-
-    None if it is not known how many rows there are.
-
-    Parameters
-    ----------
-    node : Apply
-        Of a ``Join``.
-    rows : ndarray of int
-        Numbers of the rows.
-    """
+    """Return rows of joined terms as a sum, zero elsewhere, or None for an unknown number."""
     op: Any = node.op
     joined = node.outputs[0].type
     along = op.axis % joined.ndim
@@ -101,7 +77,7 @@ def one_below_the_other(node: Apply, rows: np.ndarray) -> TensorVariable | None:
         own = (rows >= start) & (rows < start + length)
         if own.any():
             mask = own.astype(np.float64).reshape(-1, *[1] * (joined.ndim - 1))
-            # In the place of others is a row of its own: one that is not taken may hold anything.
+            # A row of the term replaces other rows: one that is not taken may hold anything.
             numbers = np.where(own, rows, rows[own.argmax()]) - start
             found.append(pt.constant(mask) * indexed(part, {along: numbers}))
         start += length
@@ -165,7 +141,7 @@ def _join(node: Apply, places: Places) -> TensorVariable | None:
 
 
 def _subtensor(node: Apply, places: Places) -> TensorVariable:
-    """``term[start:stop, column][rows]`` takes rows first."""
+    """Take rows first: ``term[start:stop, column][rows]``."""
     source = inputs_of(node)[0]
     index = list(map(numbers_of, index_of(node, 1)))
     kept = [k for k, each in enumerate(index) if isinstance(each, slice)]
@@ -176,7 +152,7 @@ def _subtensor(node: Apply, places: Places) -> TensorVariable:
 
 
 def _lookup(node: Apply, places: Places) -> TensorVariable | None:
-    """``a[group][rows]`` is ``a[group[rows]]``."""
+    """Take ``a[group][rows]`` as ``a[group[rows]]``."""
     source, own = places_of(node)
     axis = axis_of_rows(own) if own else 0
     if not own or list(places) != [axis]:

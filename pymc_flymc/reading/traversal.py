@@ -1,4 +1,4 @@
-"""Traverse the graph of a linear predictor down to its data, by the rules of ``vjp``.
+"""Traversal of the graph of a linear predictor down to its data, by the rules of ``vjp``.
 
 It ends at constants: these are the design, and their weights are the coefficients.
 """
@@ -42,49 +42,21 @@ SUPPORTED = (
 
 @dataclass(frozen=True)
 class Block:
-    """Constant columns, shape (N, P), and the graph of their coefficients, shape (P,).
-
-    Blocks with equal origins have equal columns for any rows. An origin may be unknown, None.
-    """
+    """Constant columns, (N, P), and the graph of their coefficients, (P,)."""
 
     array: np.ndarray
     weight: TensorVariable
+    #: Blocks with equal origins have equal columns for any rows; None is unknown.
     origin: Hashable = None
 
 
 class Traversal:
-    """The pieces of a linear predictor.
+    """The pieces of a linear predictor `eta`, a vector or scalar from ``freeze``.
 
-    Parameters
-    ----------
-    eta : TensorVariable
-        Vector or scalar, a graph from ``freeze``.
-    n_rows : int
-        Number of rows, N.
-    name : str
-        Name of the observed variable, for messages.
-    any_rows : bool
-        Whether the result must hold for other rows, too: the values of these decide nothing.
-
-    Attributes
-    ----------
-    blocks : list of Block
-        Constant columns with their coefficients.
-    sparse : list of SparseBlock
-        Sparse columns with their coefficients.
-    intercepts : list of TensorVariable
-        Scalars that every row gets.
-    offset : ndarray of shape (N,) or (0,)
-        Sum of the terms that have rows and depend on no variable.
-    n_rows : int
-        Number of rows, N.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If the graph is not linear, or holds an operation that is not known.
-    ValueError
-        If the data have another number of rows.
+    `blocks` and `sparse` are constant and sparse columns with their coefficients, `intercepts`
+    scalars that every row gets, and `offset`, (N,) or (0,), is the sum of the terms that have rows
+    and depend on no variable. With `any_rows` the result must hold for other rows, too: values of
+    these rows decide nothing.
     """
 
     def __init__(self, eta: TensorVariable, n_rows: int, name: str, any_rows: bool) -> None:
@@ -106,7 +78,7 @@ class Traversal:
             raise UnsupportedModelError("\n".join([*lines, SUPPORTED])) from None
 
     def _visit(self, ct: Cotangent) -> list[Cotangent]:
-        """Take one tensor apart, into cotangents that remain to be visited."""
+        """Return the cotangents that remain to be visited after one tensor."""
         node = ct.var.owner
         if not isinstance(ct.var.type, TensorType):
             raise NotReadableError(f"it contains {ct.var.type}, which is not a dense tensor")
@@ -142,10 +114,8 @@ class Traversal:
         return step(ct, node, self.context)
 
     def _looks_through(self, ct: Cotangent, node: Apply) -> bool:
-        """Return whether a step into a constant graph saves a copy of the data.
-
-        Sums are evaluated, not traversed: a column that the model centres is meant to be centred.
-        """
+        """Return whether a step into a constant graph saves a copy of the data."""
+        # Sums are evaluated, not traversed: a column that the model centres is meant to be centred.
         kind, source = op_type(node), node.inputs[0]
         if kind is ps.Cast:
             return np.can_cast(source.type.dtype, ct.var.type.dtype, "safe")

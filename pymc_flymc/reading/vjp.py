@@ -1,7 +1,7 @@
 """Vector-Jacobian products of a linear predictor's operations, one rule for each.
 
-A rule takes the cotangent of an operation's result (see ``cotangent``) and returns those of its
-arguments.
+A rule takes the cotangent of an operation's result (see ``cotangent``) and returns its arguments'
+cotangents.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def _negative(ct: Cotangent) -> Cotangent:
 
 
 def _same(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
-    """Casts, copies, views: the result is the first argument."""
+    """Pass casts, copies, and views: the result is the first argument."""
     source = inputs_of(node)[0]
     if not context.is_constant(source) and "float" in source.type.dtype != ct.var.type.dtype:
         if "float" not in ct.var.type.dtype:
@@ -141,7 +141,7 @@ def _dimshuffle(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]
 
 
 def _reshape(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
-    """Reshapes that only add or drop axes of length 1, or make a vector of a table."""
+    """Pass reshapes that only add or drop axes of length 1, or flatten a table."""
     source = inputs_of(node)[0]
     long_in = [i for i in range(source.ndim) if varies(source, i)]
     long_out = [i for i in range(ct.var.ndim) if varies(ct.var, i)]
@@ -171,20 +171,20 @@ def _sum(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
 
 
 def _dot(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
-    """``left (..., I, K) @ right (..., K, J)`` with the rows along I, J or a batch axis."""
+    """Pass ``left (..., I, K) @ right (..., K, J)`` with the rows along I, J or a batch axis."""
     left, right = inputs_of(node)
     ndim, axis = ct.var.ndim, ct.axis
     if not only_rows(ct):
         raise NotReadableError(TWO_MATRICES)
     if axis < ndim - 2 and not varies(ct.var, ndim - 1) and not varies(ct.var, ndim - 2):
-        # One inner product for each row, ``vecdot(X, B[group])``: as a sum of products.
+        # One inner product for each row, ``vecdot(X, B[group])``: a sum of products.
         product = left.swapaxes(-1, -2) * right
         return _mul(Cotangent(product, axis, ct.weight, ct.scale), product.owner, context)
     by_left = axis != ndim - 1 and varies(left, axis)
     by_right = axis != ndim - 2 and varies(right, axis)
     if by_left and by_right:
         raise NotReadableError("it contains a dot product of two terms that both have rows")
-    # Weights (..., I, J) and the other operand meet as (..., I, K, J).
+    # Weights (..., I, J) and the other operand are multiplied as (..., I, K, J).
     if by_left:
         carrier, along = left, ndim
         other = right.dimshuffle(*range(ndim - 2), "x", ndim - 2, ndim - 1)
@@ -202,7 +202,7 @@ def _dot(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
 
 
 def _product(weight: TensorVariable, other: TensorVariable, along: int) -> TensorVariable:
-    """Multiply a weight by another operand; along an axis it often selects a single column."""
+    """Return a weight times another operand; along an axis it often selects a single column."""
     if varies(weight, along) and not free_inputs([weight]):
         values = evaluate(weight)
         places = np.unique(np.nonzero(values)[along])

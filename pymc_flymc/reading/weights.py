@@ -31,7 +31,7 @@ def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> Te
     """Observe a variable whose rows have weights: each likelihood to the power of its weight.
 
     The log density of the variable is ``weights * pm.logp(dist, observed)``, in all samplers. Draws
-    of it, such as those of ``pm.sample_posterior_predictive``, are draws of `dist`.
+    of it, as in ``pm.sample_posterior_predictive``, are draws of `dist`.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> Te
     def logp(value: TensorVariable, *own: TensorVariable) -> Any:
         factors = pt.as_tensor_variable(weights)
         n_axes = value.ndim - dist.owner.op.ndim_supp
-        if factors.ndim > n_axes:  # each weight would meet each value
+        if factors.ndim > n_axes:  # else each weight would be paired with each value
             raise ValueError(
                 f"the weights of {name!r} have {factors.ndim} axes, and its observed values "
                 f"{n_axes}: give a number for each value, as np.ravel(weights)"
@@ -114,7 +114,7 @@ def _parameters(dist: TensorVariable) -> list[TensorVariable]:
 def _inputs(node: Any) -> Sequence[TensorVariable]:
     """Return the inputs of a distribution, without random generators and its size."""
     op = node.op
-    if isinstance(op, pm.SymbolicRandomVariable) and op.extended_signature is None:  # of mixtures
+    if isinstance(op, pm.SymbolicRandomVariable) and op.extended_signature is None:  # mixtures
         return [v for v in node.inputs if not isinstance(v.type, RandomType)]
     return list(node.op.dist_params(node))
 
@@ -124,11 +124,11 @@ def _is_random(v: TensorVariable) -> bool:
 
 
 def without_weights(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:
-    """Return the variable that a weighted one is made of, and the graph of its weights.
+    """Return the variable inside a weighted one, and the graph of its weights.
 
-    Any other variable is returned as it is, without weights. `weighted` and Bambi's
-    ``weighted(y, w)`` make a variable from another one: its draws are those of the other one, and
-    its log density is that of the other one times the weights.
+    Any other variable is returned as it is, without weights. `weighted` and Bambi's ``weighted(y,
+    w)`` make a variable from another one: it has the draws of the other one, and its log density
+    times the weights.
     """
     if rv.owner is None or not isinstance(rv.owner.op, CustomSymbolicDistRV):
         return rv, None
@@ -166,7 +166,7 @@ def _core(density: TensorVariable) -> TensorVariable:
         whole: Any = node.outputs[0]
         if isinstance(node.op, Alloc) and (whole is density or inputs[0].ndim == whole.ndim):
             return [inputs[0]]
-        # Nodes above are made again: their inputs may be narrower now.
+        # Operations above are copied: their inputs may be narrower now.
         same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
         return None if same else node.op.make_node(*inputs).outputs
 
@@ -174,22 +174,7 @@ def _core(density: TensorVariable) -> TensorVariable:
 
 
 def read_weights(graph: TensorVariable, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """Return the weights of observed values of a shape, as a vector (N,).
-
-    Parameters
-    ----------
-    graph : TensorVariable
-        From `freeze`.
-    shape : tuple of int
-    name : str
-        Of the observed variable, for messages.
-
-    Raises
-    ------
-    ValueError
-        If they are not finite numbers >= 0, not one for each row, or whole numbers that leave the
-        range of their type.
-    """
+    """Return the weights of observed values, from `freeze`, as numbers >= 0, (N,)."""
     check_integers(graph, f"a weight of {name!r}")
     weights = evaluate(graph).astype(np.float64)
     try:

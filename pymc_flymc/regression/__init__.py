@@ -1,1 +1,1 @@
-"""The rows of a regression in numbers: designs, passes over them, sums that collapse."""
+"""The rows of a regression as numbers: designs, passes over them, sums that collapse."""

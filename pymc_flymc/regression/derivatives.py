@@ -25,42 +25,24 @@ from pymc_flymc.likelihoods.likelihood import (
 from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.reporting import COMPILING, doing
 
-#: How much likelihoods are smoothed where nothing is known of the posterior, in scales.
+#: Width of the smoothing of likelihoods, in scales, before anything is known of the posterior.
 DEFAULT_SMOOTHING = 0.3
 
 
 class Derivatives(NamedTuple):
-    """Log-likelihoods of n rows, and their derivatives in K predictors and S nuisance parameters.
+    """Log-likelihoods of n rows with derivatives in K predictors and S nuisance parameters."""
 
-    Attributes
-    ----------
-    value : ndarray, shape (n,)
-    first : ndarray, shape (K, n)
-    second : ndarray, shape (K, K, n)
-    mixed : ndarray, shape (K, S, n)
-    nuisance_first : ndarray, shape (S,)
-        Summed over rows, like the next.
-    nuisance_second : ndarray, shape (S, S)
-    """
-
-    value: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    mixed: np.ndarray
-    nuisance_first: np.ndarray
-    nuisance_second: np.ndarray
+    value: np.ndarray  #: Shape (n,).
+    first: np.ndarray  #: Shape (K, n).
+    second: np.ndarray  #: Shape (K, K, n).
+    mixed: np.ndarray  #: Shape (K, S, n).
+    nuisance_first: np.ndarray  #: Sum over rows, shape (S,).
+    nuisance_second: np.ndarray  #: Sum over rows, shape (S, S).
 
     def explained(self) -> np.ndarray:
-        """Return the most that rows' predictors can explain of the nuisances' own curvature.
-
-        With curvatures c and mixed derivatives m in one predictor it is the sum of m m' / c, by the
-        inequality of Cauchy and Schwarz. Rows without curvature explain any.
-
-        Returns
-        -------
-        ndarray, shape (S, S)
-            Infinite if there are several predictors.
-        """
+        """Return the most that predictors can explain of the nuisances' curvature, (S, S)."""
+        # With curvatures c and mixed derivatives m in one predictor it is the sum of m m' / c, by
+        # the Cauchy-Schwarz inequality. Rows without curvature explain anything.
         s = self.mixed.shape[1]
         if len(self.first) > 1:
             return np.full((s, s), np.inf)
@@ -74,10 +56,9 @@ class Derivatives(NamedTuple):
 class RowDerivatives:
     """Log-likelihood of each row with its first two derivatives in the row's arguments.
 
-    The derivatives come from the likelihood's own graph, unless it has methods for them; PyTensor
-    compiles them for a family, not for a model, and keeps them on disk. Where a likelihood is not
-    smooth it is smoothed, as much as a last column of the observed values says, or by
-    `DEFAULT_SMOOTHING`.
+    The derivatives come from the likelihood's graph, unless it has methods for them; PyTensor
+    compiles them for a family, not for a model, and keeps them on disk. A likelihood that is not
+    smooth is smoothed, by the last column of observed values or a default.
     """
 
     def __init__(self, likelihood: Likelihood) -> None:
@@ -88,7 +69,7 @@ class RowDerivatives:
         if self._explicit is not None:
             return
         etas = [pt.vector(f"eta_{i}", dtype="float64") for i in range(k)]
-        # One number for all rows: what depends on nuisance parameters alone is computed once.
+        # One number for all rows: functions of nuisance parameters alone are computed once.
         nuisances = [pt.vector(f"nuisance_{i}", dtype="float64", shape=(1,)) for i in range(s)]
         y = [pt.vector(name, dtype="float64") for name in ("y", *likelihood.row_data)]
         arguments = [*etas, *nuisances]
@@ -103,7 +84,7 @@ class RowDerivatives:
         self._is_compiled = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel as the family: machine code does not."""
+        """Pickle the family only: machine code cannot be pickled."""
         return RowDerivatives, (self._likelihood,)
 
     def _memoised(self, compile: Callable[..., Any]) -> Any:
@@ -111,7 +92,7 @@ class RowDerivatives:
         return memoised(compile, *graph, inputs=graph[0], outputs=[graph[1]], also=self._sizes)
 
     def third(self, arguments: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Third derivatives of a likelihood with one argument, shape (n,)."""
+        """Return the third derivatives of a likelihood with one argument, shape (n,)."""
         (found,) = self._third(*arguments, *_columns(y))
         return np.asarray(found)
 
@@ -133,7 +114,7 @@ class RowDerivatives:
         nuisances = [v[:1] for v in arguments[k:]]
         with nullcontext() if self._is_compiled else doing(COMPILING):
             values = iter(self._function(*arguments[:k], *nuisances, *columns))
-        self._is_compiled = True  # by the first call
+        self._is_compiled = True  # the first call compiles
 
         def take(count: int, at: Any = slice(None)) -> np.ndarray:
             return np.array([next(values)[at] for _ in range(count)])
@@ -145,18 +126,11 @@ class RowDerivatives:
         return Derivatives(value, first, second, mixed, nuisance_first, nuisance_second)
 
     def missing_curvature(self, of: Derivatives) -> tuple[np.ndarray, np.ndarray]:
-        """Return what rows of classes lack for their quadratics to promise no more than there is.
-
-        A row that is predicted badly, and with certainty, has a slope but no curvature: its
-        quadratic rises far beyond zero, which the logarithm of a probability does not exceed. With
-        what is missing its maximum along the row's own gradient is zero.
-
-        Returns
-        -------
-        few : ndarray of int, shape (m,)
-            Places of the rows that lack curvature; none of a family of other forms.
-        curvature : ndarray, shape (K, K, m)
-        """
+        """Return indices (m,) of rows that lack curvature, and what they lack, (K, K, m)."""
+        # A row that is predicted badly, and with certainty, has a slope but no curvature: its
+        # quadratic rises far beyond zero, which the logarithm of a probability does not exceed.
+        # With this curvature its maximum along the row's gradient is zero. Only classes have such
+        # rows.
         few = np.empty(0, np.int64)
         factor = np.empty(0)
         if self._of_classes:
@@ -194,12 +168,12 @@ def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
 
 
 def _compiled(inputs: list[Any], outputs: list[Any]) -> Callable[..., Any]:
-    """Compile to what several threads may call at a time, with arrays of float64."""
+    """Return a compiled function of float64 arrays that several threads may call at once."""
     mode = get_mode("NUMBA").including(*rewrites(CHECKS)).excluding(*FLATTENING, *IN_PLACE)
     function = pytensor.function(inputs, outputs, mode=mode, trust_input=True)
     return unwrapped(function, environment())
 
 
 def _columns(y: np.ndarray) -> list[np.ndarray]:
-    """Columns of observed values of shape (n,) or (n, C), each contiguous."""
+    """Return the columns of observed values, (n,) or (n, C), as contiguous arrays."""
     return list(np.ascontiguousarray(np.atleast_2d(y.T), dtype=np.float64))

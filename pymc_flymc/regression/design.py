@@ -28,66 +28,55 @@ class Design:
     other, and then the nuisance parameters, which are the same for all rows.
 
     Effects of groups are sparse columns, one for each group: a random intercept has the value 1 in
-    the column of the row's group, a random slope the value of what it multiplies.
-
-    Attributes
-    ----------
-    X : ndarray of shape (N, P)
-        float64 or float32, C-contiguous; the user's own memory where that is possible. float32
-        values stand for exact numbers: sums over them are taken in float64.
-    offset : ndarray of shape (N, K) or (0, K)
-        float64; empty when there is none.
-    intercept : bool
-        Whether each predictor has one more coefficient, which multiplies 1 in each row.
-    n_nuisances : int
-    sparse : SparseColumns of shape (N, Q)
-        Never written out as a dense matrix.
-    stored : StoredRows or None
-        All rows, where they are out of core: then `X`, `offset` and `sparse` have none.
+    the column of the row's group, a random slope the value of the covariate.
     """
 
+    #: Shape (N, P), float64 or float32, C-contiguous; the user's own memory if possible. float32
+    #: values stand for exact numbers: sums over them are computed in float64.
     X: np.ndarray
-    offset: np.ndarray
+    offset: np.ndarray  #: Shape (N, K), float64, or (0, K) without offsets.
     intercept: bool
     n_nuisances: int = 0
+    #: Shape (N, Q), never written out as a dense matrix.
     sparse: SparseColumns = field(default_factory=SparseColumns)
+    #: All rows, if they are out of core: then `X`, `offset` and `sparse` have no rows.
     stored: StoredRows | None = None
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, N."""
+        """Return the number of rows, N."""
         return self.X.shape[0] if self.stored is None else self.stored.n_rows
 
     @property
     def n_predictors(self) -> int:
-        """Number of predictors, K."""
+        """Return the number of predictors, K."""
         return self.offset.shape[1]
 
     @property
     def n_sparse(self) -> int:
-        """Number of sparse columns, Q."""
+        """Return the number of sparse columns, Q."""
         return self.sparse.n_columns
 
     @property
     def width(self) -> int:
-        """Number of coefficients of a predictor: of the columns, and of an intercept."""
+        """Return the number of coefficients of a predictor: of the columns, and of an intercept."""
         return self.X.shape[1] + int(self.intercept) + self.n_sparse
 
     @property
     def n_coefficients(self) -> int:
-        """Length of the coefficient vector."""
+        """Return the length of the coefficient vector."""
         return self.n_predictors * self.width + self.n_nuisances
 
     @property
     def format(self) -> type[matrices.RowMatrix]:
-        """What rows are as matrices. With many effects of groups sums of squares are arrows."""
+        """Return the class of rows as matrices: with many sparse columns squares are arrows."""
         if self.n_sparse > 0 and self.width > matrices.LARGEST_DENSE:
             return matrices.RowMatrix
         many = self.n_sparse > matrices.FEW_SPARSE
         return matrices.SquareRows if many else matrices.DenseRows
 
     def check_one_radius(self, name: str) -> None:
-        """Refuse a bound with one radius for all coefficients, where rows depend on few of them."""
+        """Refuse a bound with one radius for all coefficients if rows depend on few of them."""
         if not self.format.one_radius:
             raise ValueError(
                 f"the {name} bound has one radius for all coefficients, and does not work for "
@@ -97,7 +86,7 @@ class Design:
             )
 
     def matrix(self, rows: slice | np.ndarray) -> matrices.RowMatrix:
-        """Return rows in float64, with the intercept's column of ones; a view where it can be."""
+        """Return rows in float64, with the intercept's column of ones; a view if possible."""
         part, sparse = self.X[rows], self.sparse[rows].csr()
         n, n_columns = part.shape
         x = part
@@ -107,7 +96,7 @@ class Design:
         return self.format(x, sparse)
 
     def rows(self, rows: slice | np.ndarray) -> Design:
-        """Return the design of some rows: of a slice a view."""
+        """Return the design of some rows, as a view for a slice."""
         offset = self.offset[rows] if len(self.offset) else self.offset
         return Design(self.X[rows], offset, self.intercept, self.n_nuisances, self.sparse[rows])
 
@@ -120,7 +109,7 @@ class Design:
         }
 
     def sum_rows(self, weights: np.ndarray) -> np.ndarray:
-        """Return the sum of the rows of all columns times weights of shape (N,), shape (width,)."""
+        """Return the sum of the rows of all columns times weights (N,), shape (width,)."""
         total, step = np.zeros(self.width), self._step()
         parts = np.split(total, np.cumsum([self.X.shape[1], int(self.intercept)]))
         for start in range(0, self.n_rows, step):
@@ -132,23 +121,13 @@ class Design:
         return total
 
     def predictor(self, w: np.ndarray) -> np.ndarray:
-        """Evaluate the linear predictors of all rows in float64, shape (N, K)."""
+        """Return the linear predictors of all rows in float64, shape (N, K)."""
         out = np.empty((self.n_rows, 1, self.n_predictors))
         self._combine(w[None], slice(None), _same, out)
         return out[:, 0]
 
     def predictors(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Evaluate the linear predictors at several coefficients in one pass.
-
-        Parameters
-        ----------
-        w : ndarray of shape (R, n_coefficients)
-
-        Returns
-        -------
-        predictors, magnitudes : ndarray of shape (N, R, K)
-            The magnitudes are the sums of the absolute values of each predictor's terms.
-        """
+        """Return predictors (N, R, K) at R coefficients `w`, and absolute sums of their terms."""
         shape = self.n_rows, len(w), self.n_predictors
         found, sizes = np.empty(shape), np.empty(shape)
 
@@ -165,15 +144,7 @@ class Design:
     def _combine(
         self, w: np.ndarray, rows: slice | np.ndarray, of: Callable[[Any], Any], out: np.ndarray
     ) -> None:
-        """Write the predictors of some rows, of all of whose numbers a function is taken first.
-
-        Parameters
-        ----------
-        w : ndarray of shape (R, n_coefficients)
-        rows : slice or integer ndarray
-        of : callable
-        out : ndarray of shape (len(rows), R, K)
-        """
+        """Write predictors (n, R, K) at `w` (R, P), with `of` applied to all numbers first."""
         k, width, n_columns = self.n_predictors, self.width, self.X.shape[1]
         weights = w[:, : k * width].reshape(len(w) * k, width).T
         flat = out.reshape(len(out), len(w) * k)
@@ -186,29 +157,19 @@ class Design:
             flat += weights[n_columns]
 
     def _step(self) -> int:
-        """Rows of a block of which products are made at a time."""
+        """Return the number of rows of a block in which products are computed."""
         n_bytes = self.X.nbytes + self.sparse.nbytes
         return max(1, _BLOCK_BYTES * self.n_rows // max(1, n_bytes))
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of those that are out of core, in memory.
-
-    Attributes
-    ----------
-    design : Design
-    y : ndarray, shape (n,) or (n, 1 + R)
-        Observed values.
-    numbers : ndarray of int, shape (n,)
-        Theirs among all rows.
-    containers : callable
-        Returns the rows of the model's data containers.
-    """
+    """Rows out of core of which a sample is in memory."""
 
     design: Design
     y: np.ndarray
-    numbers: np.ndarray
+    numbers: np.ndarray  #: Indices of the sample's rows among all rows, (n,).
+    #: Returns these rows of the model's data containers.
     containers: Callable[[], Mapping[Any, np.ndarray]]
 
 
@@ -217,7 +178,7 @@ class StoredRows(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, N."""
+        """Return the number of rows, N."""
 
     def sample(self, stride: int) -> Sample:
         """Return about every stride-th row, from all of them."""
@@ -249,22 +210,8 @@ def count_bad_rows(array: np.ndarray) -> int:
 
 
 def gather(parts: Sequence[np.ndarray], n_rows: int) -> np.ndarray:
-    """Return blocks of columns as one C-contiguous float matrix.
-
-    Parameters
-    ----------
-    parts : sequence of ndarray of shape (N, P_i)
-        Blocks of numbers of any dtype.
-    n_rows : int
-        N, for the case without blocks.
-
-    Returns
-    -------
-    ndarray of shape (N, sum of P_i)
-        A single block that is C-contiguous and float64 or float32 comes back as it is, not
-        copied. Otherwise a new matrix: float32 if the dtype of each block fits in it exactly,
-        float64 if not.
-    """
+    """Return blocks (N, P_i) as one C-contiguous float matrix; a single one without a copy."""
+    # A new matrix is float32 if the dtypes of all blocks fit in it exactly, else float64.
     if len(parts) == 1:
         (only,) = parts
         if only.dtype in (np.float64, np.float32) and only.flags.c_contiguous:

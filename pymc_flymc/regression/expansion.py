@@ -13,24 +13,13 @@ from pymc_flymc.regression.quadratic_statistics import pack_quadratic
 
 @dataclass(frozen=True)
 class LikelihoodExpansion:
-    """Log-likelihood of all rows around coefficients w, to second order.
+    """Log-likelihood of all rows around coefficients w, to second order."""
 
-    Attributes
-    ----------
-    value : float
-        Log-likelihood at w.
-    gradient : ndarray, shape (P,)
-    information : SymmetricMatrix, shape (P, P)
-        Minus the Hessian.
-    w : ndarray, shape (P,)
-    missing : SymmetricMatrix, optional
-        Information that rows lack far from the mode, if any do.
-    """
-
-    value: float
+    value: float  #: Log-likelihood at w.
     gradient: np.ndarray
-    information: SymmetricMatrix
+    information: SymmetricMatrix  #: Minus the Hessian.
     w: np.ndarray
+    #: Information that rows lack far from the mode, if any do.
     missing: SymmetricMatrix | None = None
 
     def pack(self) -> np.ndarray:
@@ -40,18 +29,13 @@ class LikelihoodExpansion:
 
 @dataclass(frozen=True)
 class JointExpansion:
-    """Sum of the log-likelihoods of several regressions to second order, each in its coefficients.
-
-    Attributes
-    ----------
-    parts : tuple of LikelihoodExpansion
-    """
+    """Sum of several regressions' log-likelihoods to second order, each in its coefficients."""
 
     parts: tuple[LikelihoodExpansion, ...]
 
     @property
     def value(self) -> float:
-        """Log-likelihood at the point of expansion."""
+        """Return the log-likelihood at the point of expansion."""
         return sum(part.value for part in self.parts)
 
     def pack(self) -> np.ndarray:
@@ -68,7 +52,7 @@ class JointExpansion:
 
     @property
     def lacks_curvature(self) -> bool:
-        """Whether quadratics of rows promise more than there is."""
+        """Return whether quadratics of rows exceed what log-likelihoods can reach."""
         return any(part.missing is not None for part in self.parts)
 
     def cautious(self) -> JointExpansion:
@@ -79,7 +63,7 @@ class JointExpansion:
         return self._with([own if missing is None else own + missing for own, missing in pairs])
 
     def damped(self, factor: float, other: JointExpansion) -> JointExpansion:
-        """Return the sum with another one's curvature, times a factor, added to its own."""
+        """Return the sum with another sum's curvature, times a factor, added to its curvature."""
         pairs = zip(self.parts, other.parts, strict=True)
         return self._with([a.information + factor * b.information for a, b in pairs])
 

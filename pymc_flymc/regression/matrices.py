@@ -1,4 +1,4 @@
-"""Rows of a design, and sums of their squares: what is done with them, whatever their format."""
+"""Rows of a design, and sums of their squares, in dense and in sparse formats."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from scipy.sparse import csr_array, diags_array, triu
 
 from pymc_flymc.kernels.layout import Arrow, MatrixParts
 
-#: Beyond so many coefficients of a predictor, matrices with sparse columns are not written out.
+#: Beyond this many coefficients of a predictor, matrices with sparse columns are not written out.
 LARGEST_DENSE = 300
 #: Sparse columns beyond which rows are not written out: a product of matrices with B columns takes
-#: B^2 operations a row, and sums over the numbers that are not zero some 200 in all.
+#: B^2 operations a row, and sums over the numbers that are not zero about 200 in all.
 FEW_SPARSE = 32
-#: Pairs of sparse columns that meet in a row, at most: beyond, their squares are no statistic of a
-#: bearable size.
+#: Largest number of pairs of sparse columns that occur in the same row: with more, the matrix of
+#: their squares would take too much memory.
 MAX_PAIRS = 50_000_000
-#: Rows in a block, unless they have many columns.
+#: Number of rows in a block, unless they have many columns.
 BLOCK = 8192
 #: Weights that count as zero: products of numbers that underflow are slow.
 TINY = 1e-200
@@ -32,38 +32,23 @@ def _nothing() -> csr_array:
 
 @dataclass(frozen=True)
 class SymmetricMatrix:
-    """A symmetric matrix of the size of the coefficients, shape (P, P).
+    """A symmetric matrix (P, P) of the coefficients; with many columns an arrow, in part sparse."""
 
-    With many sparse columns it is an arrow: their block is sparse, and is never written out.
-
-    Attributes
-    ----------
-    dense : ndarray, shape (P - Q, P - Q)
-    cross : ndarray, shape (P - Q, Q) or (0, 0)
-    sparse : csr_array, shape (Q, Q)
-    start : int
-        Columns before the sparse ones; those of nuisance parameters are behind.
-    """
-
-    dense: np.ndarray
+    dense: np.ndarray  #: Shape (P - Q, P - Q).
+    #: Shape (P - Q, Q), or (0, 0).
     cross: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    sparse: csr_array = field(default_factory=_nothing)
+    sparse: csr_array = field(default_factory=_nothing)  #: Shape (Q, Q).
+    #: Number of columns before the sparse ones; nuisance parameters come after them.
     start: int = 0
 
     @property
     def n_sparse(self) -> int:
-        """Number of columns of the sparse block, Q: zero if the matrix is written out."""
+        """Return the number of columns of the sparse block, zero if the matrix is written out."""
         return self.cross.shape[1]
 
     @property
     def array(self) -> np.ndarray:
-        """The matrix, written out.
-
-        Raises
-        ------
-        ValueError
-            If it is an arrow.
-        """
+        """Return the matrix, written out; an arrow is refused."""
         if self.n_sparse:
             raise ValueError(
                 f"a matrix of {len(self.dense) + self.n_sparse} coefficients with effects of "
@@ -88,13 +73,7 @@ class SymmetricMatrix:
         return SymmetricMatrix(dense, cross, sparse, self.start)
 
     def bordered(self, mixed: np.ndarray, own: np.ndarray) -> SymmetricMatrix:
-        """Return the matrix with S more rows and columns behind it, for nuisance parameters.
-
-        Parameters
-        ----------
-        mixed : ndarray, shape (P, S)
-        own : ndarray, shape (S, S)
-        """
+        """Return the matrix with S more rows and columns, `mixed` (P, S) and `own` (S, S)."""
         ahead = mixed[: self.start] if self.n_sparse else mixed
         upper = np.triu(np.block([[self.dense, ahead], [ahead.T, own]]))
         dense = upper + np.triu(upper, 1).T
@@ -104,15 +83,13 @@ class SymmetricMatrix:
         return replace(self, dense=dense, cross=cross)
 
     def concave(self) -> SymmetricMatrix:
-        """Return the matrix with positive eigenvalues: those that are not change their sign.
-
-        A log-likelihood with this information has a maximum, and no direction in which it rises for
-        ever. Arrows are made of rows, and nuisance parameters, that are concave.
-        """
+        """Return the matrix with the signs of negative eigenvalues changed."""
+        # A log-likelihood with this information has a maximum, and no direction in which it rises
+        # forever. Arrows are sums over rows, and nuisance parameters, that are concave already.
         if self.n_sparse or not np.all(np.isfinite(self.dense)):
             return self
         with suppress(np.linalg.LinAlgError):
-            np.linalg.cholesky(self.dense)  # a hundred times as quick as what is below
+            np.linalg.cholesky(self.dense)  # a hundred times as fast as the lines below
             return self
         values, vectors = np.linalg.eigh(self.dense)
         return SymmetricMatrix((vectors * np.abs(values)) @ vectors.T)
@@ -131,17 +108,14 @@ class SymmetricMatrix:
         return form, size
 
     def arrow(self, n_sparse: int) -> SymmetricMatrix:
-        """Return the matrix as an arrow, of which the last `n_sparse` columns are sparse."""
+        """Return the matrix as an arrow, whose last `n_sparse` columns are sparse."""
         if self.n_sparse:
             return self
         m, a = len(self.dense) - n_sparse, self.dense
         return SymmetricMatrix(a[:m, :m], a[:m, m:], csr_array(a[m:, m:]), m)
 
     def pack(self) -> np.ndarray:
-        """Return all numbers as one vector, which `kernels.quadratic` reads.
-
-        They are `MatrixParts`, behind an `Arrow` beyond `LARGEST_DENSE` coefficients.
-        """
+        """Return all numbers as one vector: `MatrixParts`, for large matrices after an `Arrow`."""
         if not self.n_sparse:
             n = len(self.dense)
             header: Any = Arrow(n, 0, 0) if n > LARGEST_DENSE else ()
@@ -164,21 +138,15 @@ class RowMatrix:
 
     ``rows @ w`` are their products with coefficients of shape (P,) or (P, R), and ``v @ rows``
     sums of the rows, with weights of shape (n,) or (K, n).
-
-    Attributes
-    ----------
-    dense : ndarray, shape (n, P - Q)
-    sparse : csr_array, shape (n, Q)
-        Each number as it is kept.
     """
 
-    dense: np.ndarray
-    sparse: csr_array
+    dense: np.ndarray  #: Shape (n, P - Q).
+    sparse: csr_array  #: Shape (n, Q), with duplicates and zeros as they are stored.
 
-    #: Rows in a block, and whether several threads work on blocks. Arrow matrices of few rows are
-    #: hardly smaller than those of many, and as large as the statistics.
+    #: Number of rows in a block, and whether several threads work on blocks. An arrow of few rows
+    #: is about as large as one of many rows, and as the statistics.
     block_rows, threaded = 4 * BLOCK, False
-    #: Whether columns are written out, and whether one radius serves for all coefficients.
+    #: Whether columns are written out, and whether one radius is used for all coefficients.
     written_out = one_radius = False
 
     __array_ufunc__ = None  # leaves ``array @ rows`` to this class
@@ -188,7 +156,7 @@ class RowMatrix:
 
     @cached_property
     def array(self) -> np.ndarray:
-        """All columns, written out, shape (n, P)."""
+        """Return all columns, written out, shape (n, P)."""
         if not self.sparse.shape[1]:
             return self.dense
         return np.hstack([self.dense, self.sparse.toarray()])
@@ -201,15 +169,11 @@ class RowMatrix:
         return np.concatenate([v @ self.dense, v @ self.sparse], axis=-1)
 
     def predictors(self, w: np.ndarray) -> np.ndarray:
-        """Return the predictors for coefficients of shape (K, P), shape (K, n)."""
+        """Return the predictors (K, n) for coefficients (K, P)."""
         return (self @ w.T).T
 
     def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
-        """Return sum_n a_n x_n x_n' for weights of shape (n,).
-
-        For K predictors the weights are of shape (K, K, n), and the matrix of shape (K P, K P). An
-        arrow is of one predictor.
-        """
+        """Return sum_n a_n x_n x_n' for weights (n,); (K P, K P) for weights (K, K, n)."""
         weights = np.where(np.abs(a) > TINY, a, 0.0).ravel()
         weighted = self.dense * weights[:, None]
         cross = (self.sparse.T @ weighted).T
@@ -217,14 +181,12 @@ class RowMatrix:
         return SymmetricMatrix(weighted.T @ self.dense, cross, sparse, self.dense.shape[1])
 
     def information(self, curvature: np.ndarray) -> SymmetricMatrix:
-        """Return the sandwich of minus second derivatives. Of an arrow, convex rows count as flat.
-
-        It cannot be made concave as a whole.
-        """
+        """Return the sandwich of minus second derivatives; in an arrow convex rows are flat."""
+        # An arrow cannot be made concave as a whole.
         return self.sandwich(np.maximum(curvature, 0.0))
 
     def taken(self, places: np.ndarray) -> RowMatrix:
-        """Return some of the rows."""
+        """Return the rows of some indices."""
         return replace(self, dense=self.dense[places], sparse=self.sparse[places])
 
     def sizes(self) -> csr_array:
@@ -233,7 +195,7 @@ class RowMatrix:
         return csr_array(kept, shape=self.sparse.shape)
 
     def largest(self, of_rows: np.ndarray) -> np.ndarray:
-        """Return the largest of some rows' numbers, >= 0, for each sparse column, shape (Q,)."""
+        """Return the largest number in some rows, or zero, for each sparse column, shape (Q,)."""
         found = np.zeros(self.sparse.shape[1])
         np.maximum.at(found, self.sparse.indices, np.repeat(of_rows, np.diff(self.sparse.indptr)))
         return found

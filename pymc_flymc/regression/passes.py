@@ -1,4 +1,4 @@
-"""Passes over all rows, in blocks that fit the cache: set-up work."""
+"""Passes over all rows, in blocks that fit the cache, for the set-up."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -14,26 +14,26 @@ from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.reporting import reading
 from pymc_flymc.threads import in_order
 
-#: Row numbers, these rows, their arguments and their observed values.
+#: A slice of rows, these rows, their arguments and their observed values.
 Block = tuple[slice, RowMatrix, np.ndarray, np.ndarray]
 
 
 def iterate_rows(design: Design, y: np.ndarray, w: np.ndarray, stride: int = 1) -> Iterator[Block]:
-    """Yield ``(rows, x, arguments, y)``: row numbers, these rows, their arguments at w, outcomes.
+    """Yield ``(rows, x, arguments, y)``: a slice, its rows, their arguments at w, outcomes.
 
-    The arguments are predictors and nuisance parameters, shape (K + S, n). Whatever is done to them
-    lasts until the next block only; the rows may be the user's own memory.
+    The arguments are predictors and nuisance parameters, shape (K + S, n). Changes to them last
+    until the next block only; the rows may be the user's own memory.
 
     Parameters
     ----------
     design : Design
-        Of rows that are out of core a sample is yielded, for strides above one.
+        For rows out of core and a stride above one, a sample is yielded.
     y : ndarray, shape (N,) or (N, 1 + R)
         Observed values.
     w : ndarray, shape (K P + S,)
         Coefficients.
     stride : int
-        Take every stride-th row only.
+        Yield every stride-th row only.
     """
     design, y, stride = _at_hand(design, y, stride)
     for start in reading(_starts(design, stride), design.n_rows, stride, design):
@@ -47,10 +47,8 @@ def map_rows[R](
     work: Callable[[slice, RowMatrix, np.ndarray, np.ndarray], R],
     stride: int = 1,
 ) -> Iterator[R]:
-    """Yield ``work(rows, x, arguments, y)`` for each block of `iterate_rows`, by several threads.
-
-    Results come in the order of the rows: what they add up to does not depend on the threads.
-    """
+    """Yield ``work(rows, x, arguments, y)`` for blocks of `iterate_rows`, by several threads."""
+    # Results come in the order of the rows: their sum does not depend on the threads.
     design, y, stride = _at_hand(design, y, stride)
     starts = _starts(design, stride)
     return in_order(
@@ -68,11 +66,7 @@ def sum_rows(
     work: Callable[[slice, RowMatrix, np.ndarray, np.ndarray], tuple[Any, ...]],
     stride: int = 1,
 ) -> tuple[Any, ...]:
-    """Add up what ``work`` returns for each block of `map_rows`: tuples of numbers or arrays.
-
-    Rows that are out of core are read, and added up, where they are stored. The work knows them by
-    what it is handed: row numbers are those within a chunk.
-    """
+    """Return the sum of the tuples of all blocks of `map_rows`, computed where rows are stored."""
     if design.stored is not None and stride == 1:
         return add_up(design.stored.sums(functools.partial(_work_on_blocks, w, work)))
     return add_up(map_rows(design, y, w, work, stride))
@@ -85,17 +79,17 @@ def _work_on_blocks[R](
 
 
 def blocks_of(design: Design, y: np.ndarray, w: np.ndarray) -> Iterator[Block]:
-    """Yield the blocks of rows in memory, as `iterate_rows`, without a word."""
+    """Yield the blocks of rows in memory, as `iterate_rows`, without progress messages."""
     return (_block(design, y, w, start, 1) for start in _starts(design, 1))
 
 
 def add_up(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Add up tuples, element by element."""
+    """Return the sum of tuples, element by element."""
     return functools.reduce(lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), parts)
 
 
 def _at_hand(design: Design, y: np.ndarray, stride: int) -> tuple[Design, np.ndarray, int]:
-    """Return a design in memory: of rows that are out of core, that of a sample."""
+    """Return a design in memory, which is a sample of rows that are out of core."""
     if design.stored is None:
         return design, y, stride
     sample = design.stored.sample(stride)
@@ -122,18 +116,12 @@ def _block(design: Design, y: np.ndarray, w: np.ndarray, start: int, stride: int
 def likelihood_pass(
     design: Design, y: np.ndarray, derivatives: RowDerivatives, w: np.ndarray, stride: int = 1
 ) -> LikelihoodExpansion:
-    """Expand the log-likelihood around w in one pass over the data.
-
-    Parameters
-    ----------
-    stride : int
-        Use every stride-th row, and scale up.
-    """
+    """Expand the log-likelihood around w in one pass over every stride-th row, scaled up."""
 
     def expand(rows: slice, x: RowMatrix, arguments: np.ndarray, y: np.ndarray) -> tuple[Any, ...]:
         of = derivatives(arguments, y)
         gradient = np.concatenate([(of.first @ x).ravel(), of.nuisance_first])
-        # Whatever its sign: the remainders of rows are those of these very expansions.
+        # Curvature of any sign: the remainders of rows are the ones of these expansions.
         information = x.information(-of.second)
         mixed = np.concatenate([(-each @ x).T for each in of.mixed])
         few, curvature = derivatives.missing_curvature(of)
@@ -159,15 +147,9 @@ def likelihood_pass(
 def concave_border(
     mixed: np.ndarray, own: np.ndarray, explained: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what keeps an arrow concave as a whole: it cannot be made so later.
-
-    Parameters
-    ----------
-    mixed : ndarray, shape (P, S)
-    own, explained : ndarray, shape (S, S)
-        The nuisances' own block, and the most of it that `mixed` explains. Where that is more than
-        there is, a part of `mixed` is left: the search for the mode takes a few more steps then.
-    """
+    """Return `mixed` (P, S) and `own` (S, S) such that an arrow is concave as a whole."""
+    # It cannot be made concave later. If `mixed` explains more than there is of `own`, only a part
+    # of it is returned: then the search for the mode takes a few more steps.
     none = np.zeros_like(mixed)
     if not np.all(np.isfinite(own)):
         return none, np.zeros_like(own)

@@ -53,15 +53,8 @@ class QuadraticStatistics:
     ) -> None:
         """Add rows with K predictors each, ``value + slope . u - u' curvature u / 2`` for each row.
 
-        u is the distance of the predictors from those at the centre.
-
-        Parameters
-        ----------
-        x : RowMatrix, shape (n, P / K)
-        value : ndarray, shape (n,)
-        slope : ndarray, shape (K, n)
-        curvature : ndarray, shape (K, K, n)
-            Symmetric, and not negative on the diagonal.
+        u is the distance of the predictors from those at the centre. Shapes: x (n, P / K), value
+        (n,), slope (K, n), curvature (K, K, n), symmetric and not negative on the diagonal.
         """
         self.constant += float(value.sum())
         self.linear += (slope @ x).ravel()
@@ -71,7 +64,7 @@ class QuadraticStatistics:
         self.curvature = more if self.curvature is None else self.curvature + more
 
     def pack(self) -> np.ndarray:
-        """All statistics as one float64 vector, the input `statistics` of `collapsed_quadratic`."""
+        """Return all statistics as one float64 vector, as `collapsed_quadratic` reads them."""
         assert self.curvature is not None
         return pack_quadratic(self.constant, self.centre, self.linear, self.curvature)
 
@@ -84,15 +77,7 @@ def pack_quadratic(
 
 
 def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray] | None:
-    """Return the matrices of quadratics packed one after the other; None if columns are sparse.
-
-    Parameters
-    ----------
-    statistics : ndarray
-        As packed by `QuadraticStatistics.pack`; what follows is not read.
-    sizes : tuple of int
-        Numbers of coefficients.
-    """
+    """Return the matrices of packed quadratics of these sizes; None if columns are sparse."""
     found, place = [], 0
     for p in sizes:
         place += quadratic_places(p).curvature
@@ -106,10 +91,7 @@ def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.
 
 
 def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
-    """Length of the vector packed by `QuadraticStatistics.pack`, behind which others may follow.
-
-    A number for up to `LARGEST_DENSE` coefficients, and a graph of the statistics beyond.
-    """
+    """Return the length of the packed vector: a graph of it beyond `LARGEST_DENSE` coefficients."""
     p, start = n_coefficients, quadratic_places(n_coefficients).curvature
     if p <= LARGEST_DENSE:
         return start + p * p
@@ -121,13 +103,7 @@ def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
 def sparse_diagonal(
     statistics: TensorVariable, n_coefficients: int, n_sparse: int
 ) -> tuple[Any, TensorVariable]:
-    """Return where the sparse columns of an arrow begin, and the diagonal of its sparse block.
-
-    Parameters
-    ----------
-    statistics : TensorVariable
-        As packed by `QuadraticStatistics.pack`; what follows is not read.
-    """
+    """Return where the sparse columns of an arrow begin, and the diagonal of its sparse block."""
     arrow = quadratic_places(n_coefficients).curvature
     parts = matrix_places(arrow + len(ARROW), n_coefficients - n_sparse, n_sparse, 0)
     start = statistics[arrow + ARROW.start].astype("int64")
@@ -137,13 +113,16 @@ def sparse_diagonal(
 def collapsed_quadratic(
     w: TensorVariable, statistics: TensorVariable, n_coefficients: int
 ) -> TensorVariable:
-    """Graph of the collapsed sum of log bounds at coefficients w, in time independent of N.
+    """Return the graph of the collapsed sum of log bounds at w, in time independent of N.
 
     Parameters
     ----------
     w : TensorVariable, shape (P,)
+        Coefficients.
     statistics : TensorVariable
         As packed by `QuadraticStatistics.pack`; what follows is not read.
+    n_coefficients : int
+        P.
     """
     _, total, _ = quadratic_terms(w, statistics, n_coefficients)
     return total
@@ -152,7 +131,7 @@ def collapsed_quadratic(
 def quadratic_terms(
     w: TensorVariable, statistics: TensorVariable, n_coefficients: int
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Graphs of u = w - centre, of the collapsed sum, and of u' curvature u."""
+    """Return the graphs of u = w - centre, of the collapsed sum, and of u' curvature u."""
     places = quadratic_places(n_coefficients)
     u = w - statistics[places.centre]
     terms: Any = Quadratic(n_coefficients > LARGEST_DENSE)(u, statistics)

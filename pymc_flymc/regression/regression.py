@@ -15,16 +15,9 @@ from pymc_flymc.regression.passes import likelihood_pass
 
 @dataclass(frozen=True)
 class Regression:
-    """A regression on many rows.
+    """A regression on many rows, on the observed variable `name`.
 
-    Attributes
-    ----------
-    name : str
-        Name of the observed variable.
-    design : Design
-    y : ndarray, shape (N,), or (N, 1 + R) with R columns of row data
-        In a small dtype (int8 for Bernoulli).
-    likelihood : Likelihood
+    y is (N,), or (N, 1 + R) with R columns of row data, in a small dtype (int8 for Bernoulli).
     """
 
     name: str
@@ -34,7 +27,7 @@ class Regression:
 
     @cached_property
     def derivatives(self) -> RowDerivatives:
-        """Log-likelihoods of rows with their derivatives, compiled when first asked for."""
+        """Return the rows' log-likelihoods with their derivatives, compiled at the first use."""
         return RowDerivatives(self.likelihood)
 
 
@@ -44,7 +37,7 @@ def names_of(regressions: Sequence[Regression]) -> str:
 
 
 def slices_of(regressions: Sequence[Regression]) -> list[slice]:
-    """Return where the coefficients of each are in the vector of all."""
+    """Return where the coefficients of each regression are in the vector of all."""
     stops = np.cumsum([regression.design.n_coefficients for regression in regressions])
     return [slice(a, b) for a, b in zip([0, *stops[:-1]], stops, strict=True)]
 
@@ -52,13 +45,7 @@ def slices_of(regressions: Sequence[Regression]) -> list[slice]:
 def expand(
     regressions: Sequence[Regression], w: np.ndarray, strides: Sequence[int] | None = None
 ) -> JointExpansion:
-    """Expand the log-likelihoods around the coefficients of all regressions, in one pass.
-
-    Parameters
-    ----------
-    strides : sequence of int, optional
-        Use only every so-many-th row of each regression, and scale up.
-    """
+    """Expand all regressions' log-likelihoods in one pass over every stride-th row, scaled up."""
     return JointExpansion(
         tuple(
             likelihood_pass(each.design, each.y, each.derivatives, w[span], stride)

@@ -13,28 +13,21 @@ from scipy.sparse import csr_array
 
 @dataclass(frozen=True, eq=False)
 class SparseColumns:
-    """A sparse matrix of shape (N, Q), of which nothing is kept that is the same in each row.
+    """A sparse matrix of shape (N, Q), stored without anything that is the same in each row.
 
     Row n has ones in the columns ``codes[n, :J - V]``, the numbers ``values[n]`` in the columns
     ``codes[n, J - V:]``, and ``numbers[indptr[n]:indptr[n + 1]]`` in the columns ``indices[...]``.
-    A random intercept is a code, 4 bytes for each row; a random slope is a code and the number that
-    it multiplies, 12 bytes. Where a column stands twice in a row, its numbers add up.
-
-    Attributes
-    ----------
-    n_columns : int
-        Q.
-    codes : ndarray of shape (N, J), int32
-    values : ndarray of shape (N, V), float64
-        V is at most J.
-    indptr, indices, numbers : ndarray of shapes (N + 1,) or (0,), (M,), (M,)
-        int64, int32 and float64: of a matrix whose rows differ in how many numbers they have. Empty
-        if there is none.
+    A random intercept is a code, 4 bytes for each row; a random slope is a code and the covariate,
+    12 bytes. If a column stands twice in a row, its numbers are summed.
     """
 
-    n_columns: int = 0
+    n_columns: int = 0  #: Q.
+    #: Shape (N, J), int32.
     codes: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.int32))
+    #: Shape (N, V), V <= J, float64.
     values: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    #: For a matrix whose rows have different numbers of entries, else empty: int64, (N + 1,), with
+    #: int32 `indices` and float64 `numbers`, (M,).
     indptr: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     indices: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
     numbers: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -53,7 +46,7 @@ class SparseColumns:
 
     @classmethod
     def of_matrix(cls, matrix: csr_array) -> SparseColumns:
-        """Return a matrix, as codes if its rows have equally many numbers."""
+        """Return a matrix, as codes if all rows have the same number of entries."""
         (n_rows, n_columns), n_each = matrix.shape, matrix.nnz // max(1, matrix.shape[0])
         if np.all(np.diff(matrix.indptr) == n_each):
             place = slice(0, matrix.nnz), (n_rows, n_each)
@@ -68,22 +61,22 @@ class SparseColumns:
 
     @property
     def n_ones(self) -> int:
-        """How many of each row's codes stand for ones."""
+        """Return how many of each row's codes stand for ones."""
         return self.codes.shape[1] - self.values.shape[1]
 
     @property
     def is_factor(self) -> bool:
-        """Whether each row has a single number, a one: the codes are those of one factor."""
+        """Return whether each row has a single number, a one: the codes are those of one factor."""
         return self.codes.shape[1] == self.n_ones == 1 and not self.indptr.size
 
     @property
     def nnz(self) -> int:
-        """How many numbers there are."""
+        """Return the number of entries."""
         return self.codes.size + self.numbers.size
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are kept."""
+        """Return the number of bytes in memory."""
         return sum(getattr(self, each.name).nbytes for each in fields(self)[1:])
 
     def __getitem__(self, rows: slice | np.ndarray) -> SparseColumns:
@@ -96,14 +89,14 @@ class SparseColumns:
         first = self.indptr[:-1][rows]
         counts = self.indptr[1:][rows] - first
         indptr = np.concatenate([[0], np.cumsum(counts)])
-        # Where each number is: from the start of its row, as many places on as in the copy.
+        # Position of each number: as far from the start of its row as in the copy.
         places = np.repeat(first - indptr[:-1], counts) + np.arange(indptr[-1])
         return replace(
             some, indptr=indptr, indices=self.indices[places], numbers=self.numbers[places]
         )
 
     def csr(self) -> csr_array:
-        """Write all numbers out as they are kept, 12 bytes each: for blocks of rows."""
+        """Return all numbers written out as they are stored, 12 bytes each: for blocks of rows."""
         n_rows, n_each = self.codes.shape
         ones = np.ones((n_rows, self.n_ones))
         data = np.concatenate([ones, self.values], axis=1).ravel()
@@ -130,7 +123,7 @@ class SparseColumns:
         return _joined([self, other], [0, 0], self.n_columns)
 
     def __abs__(self) -> SparseColumns:
-        """Return the size of each number as it is kept: a column that stands twice still does."""
+        """Return the absolute values of all numbers as stored: duplicates are not summed."""
         return self._with(np.abs)
 
     def positive(self) -> tuple[SparseColumns, float]:
@@ -147,7 +140,7 @@ class SparseColumns:
         return replace(self, values=function(self.values), numbers=function(self.numbers))
 
     def same_as(self, other: SparseColumns) -> bool:
-        """Return whether another matrix is kept as this one is, with the same numbers."""
+        """Return whether another matrix is stored in the same way, with the same numbers."""
         return all(
             np.array_equal(getattr(self, each.name), getattr(other, each.name))
             for each in fields(self)
@@ -180,7 +173,7 @@ class SparseColumns:
 
 
 def stack(parts: Sequence[SparseColumns]) -> SparseColumns:
-    """Return sparse matrices side by side, shape (N, sum of Q_i)."""
+    """Return sparse matrices next to each other, shape (N, sum of Q_i)."""
     if len(parts) <= 1:
         return parts[0] if parts else SparseColumns()
     starts = np.cumsum([0, *(part.n_columns for part in parts)])
@@ -211,7 +204,7 @@ def _joined(
 def _csr(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
 ) -> csr_array:
-    # SciPy takes the wider of the two types of positions for both, and for products.
+    # SciPy uses the wider of the two types of positions for both, and for products.
     narrow = np.int32 if len(data) < 2**31 else np.int64
     return csr_array((data, indices, indptr.astype(narrow, copy=False)), shape=shape)
 

@@ -1,4 +1,4 @@
-"""Processes of chains: they end with the one that samples, which says if one was killed."""
+"""Processes of chains: they end with the process that samples, which logs if one was killed."""
 
 import multiprocessing
 import os
@@ -13,9 +13,9 @@ from pymc_flymc.compat.pymc import CHAIN_PROCESS, known_exit_code
 from pymc_flymc.reporting import log
 
 _THREAD = "pymc-flymc-parent"
-#: Seconds between looks at the parent where nothing tells at once that it has ended.
+#: Seconds between checks of the parent on systems that do not report its end at once.
 _INTERVAL = 0.5
-#: Seconds between looks at a process that has ended, until PyMC has joined it.
+#: Seconds between checks of a process that has ended, until PyMC has joined it.
 _LATER = 0.01
 
 
@@ -23,10 +23,10 @@ def end_with_parent() -> None:
     """End this process soon after its parent, if it is one of PyMC's for a chain.
 
     Python ends daemonic processes, as PyMC's are, when their parent exits, but cannot if it is
-    killed. A forked chain would then wait for ever: it holds both ends of the pipe to its parent.
+    killed. A forked chain would then wait forever: it holds both ends of the pipe to its parent.
 
     A thread waits for the parent's end. To act on it, it needs the interpreter, which a draw keeps
-    for as long as it is in native code: the process ends after the draw that is under way.
+    for as long as it is in native code: the process ends after the current draw.
     """
     parent = multiprocessing.parent_process()
     if parent is None or not multiprocessing.current_process().daemon:
@@ -51,11 +51,9 @@ def _wait_for(parent: int, sentinel: int) -> None:
 
 
 def watch_chains() -> None:
-    """Log an error if the process of a chain is killed; call it once these have been started.
-
-    A thread waits for their end, and ends with the last of them. Processes that this one starts
-    for other purposes, such as the workers of a Dask cluster, are not watched.
-    """
+    """Log an error if the process of a chain is killed; call it once these have been started."""
+    # A thread waits for their end, and ends with the last of them. Processes that this one starts
+    # for other purposes, such as the workers of a Dask cluster, are not watched.
     children = multiprocessing.active_children()
     processes = [each for each in children if each.name.startswith(CHAIN_PROCESS)]
     if processes:

@@ -1,4 +1,4 @@
-"""Settings that all steps have: checked before any work is done."""
+"""Settings that all steps have, checked before any work is done."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -19,13 +19,7 @@ def check_common(
     initial_point: object,
     checkpoint: object,
 ) -> None:
-    """Refuse settings of the wrong kind; None stands for the default of each.
-
-    Raises
-    ------
-    ValueError
-        It says what was given and what is expected.
-    """
+    """Refuse settings of the wrong kind; None stands for the default of each."""
     if vars is not None and not isinstance(vars, str | Variable):
         expected = "variables or their names (all other settings are named: bound=Taylor())"
         for each in vars if isinstance(vars, Collection) else [vars]:

@@ -1,4 +1,4 @@
-"""Logs advice when PyMC warns that chains have not converged."""
+"""Advice that is logged when PyMC warns that chains have not converged."""
 
 import logging
 
@@ -9,15 +9,12 @@ from pymc_flymc.reporting import log
 from pymc_flymc.run_advice import advice_on_run
 from pymc_flymc.run_numbers import Run
 
-#: Sentences that are said unasked; `report` has all.
+#: Most sentences that are logged; `report` has all.
 MOST = 2
 
 
 class _Advice(logging.Handler):
-    """Follows PyMC's warnings on all chains by what `report` advises.
-
-    A chain's own warnings, which PyMC has shown when it ended, are not repeated.
-    """
+    """Logs the advice of `report` after PyMC's warnings on all chains, but not on one chain."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log the advice. An error in it must not lose the draws."""
@@ -28,7 +25,7 @@ class _Advice(logging.Handler):
             if idata is None:
                 return
             queries = idata["sample_stats"].get("likelihood_queries")
-            if queries is None or queries.ndim > 2:  # of no Firefly step, or of several
+            if queries is None or queries.ndim > 2:  # no Firefly step, or several
                 return
             for sentence in list(advice_on_run(Run(idata)))[:MOST]:
                 log.warning(sentence)
@@ -37,7 +34,7 @@ class _Advice(logging.Handler):
 
 
 def advise_at_the_end() -> None:
-    """Have advice logged after the warnings that PyMC gives at the end of a run."""
+    """Set up logging of advice after the warnings that PyMC gives at the end of a run."""
     logger = logging.getLogger("pymc")
     if not any(isinstance(handler, _Advice) for handler in logger.handlers):
         logger.addHandler(_Advice())

@@ -41,11 +41,11 @@ class FireflyHMC(FireflyStep):
         How the brightness of the rows is resampled; by default
         ``ImplicitResampling(ratio=1.0, sweeps=2)``, or ``ratio=4.0`` with many effects of groups.
     path_length : float, default 2.5
-        Largest length of a trajectory, in posterior standard deviations. Each has a length drawn
-        uniformly between half of it and that. With a length of pi/2, successive draws from a normal
-        distribution would be independent.
+        Largest length of a trajectory, in posterior standard deviations. Lengths are drawn
+        uniformly between half of it and all of it. With a length of pi/2, successive draws from a
+        normal distribution would be independent.
     target_accept : float, default 0.75
-        Mean acceptance probability that the step size is tuned to, by dual averaging.
+        Mean acceptance probability to which the step size is tuned, by dual averaging.
     metric : {"auto", "dense", "diagonal", "isotropic"}
         Mass matrix. It starts from the Laplace approximation and is estimated again from each
         tuning window's draws. "auto" is dense up to a few hundred parameters; beyond, elements
@@ -66,7 +66,7 @@ class FireflyHMC(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw are those of `FireflyMH`, without scales of random walks.
+    Each draw has the statistics of `FireflyMH`, without scales of random walks.
     ``leapfrog_step_size`` is in posterior standard deviations; ``n_leapfrog_steps`` counts steps,
     each with a gradient.
 
@@ -161,7 +161,7 @@ class FireflyMALA(FireflyHMC):
 
     Notes
     -----
-    Statistics of each draw: those of `FireflyHMC`.
+    Each draw has the statistics of `FireflyHMC`.
 
     References
     ----------

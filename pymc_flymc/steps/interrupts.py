@@ -1,4 +1,4 @@
-"""Interrupts (Ctrl-C) while a step works: raised where that does no harm, and never lost."""
+"""Interrupts (Ctrl-C) while a step works: raised where they do no harm, and never lost."""
 
 import _thread
 import functools
@@ -8,16 +8,16 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-#: Seconds after which an interrupt is tried again that came in code which cannot be interrupted.
+#: Seconds after which an interrupt is tried again if it came in code that cannot be interrupted.
 _LATER = 0.001
 
 
 class Interrupts:
     """Handles interrupts from `begin` to `end`.
 
-    They go to the handler that was there before, which raises `KeyboardInterrupt` unless the user
-    has set another one. Python drops what is raised in finalizers and other callbacks: `check`
-    raises it again. Handlers belong to a process, and only its main thread has a say.
+    They go to the previous handler, which raises `KeyboardInterrupt` unless the user has set
+    another one. Python drops what is raised in finalizers and other callbacks: `check` raises it
+    again. Handlers belong to a process, and only its main thread can set them.
     """
 
     def __init__(self) -> None:
@@ -31,21 +31,21 @@ class Interrupts:
         return Interrupts, ()
 
     def begin(self, checks: int = 0) -> None:
-        """Handle interrupts until `end`, or until the last of so many calls of `check`."""
+        """Handle interrupts until `end`, or until `check` has been called this many times."""
         from pymc_flymc.compat.numba import UNCHECKED  # late: see `FireflyStep`
 
         self._raised, self._left, self._unchecked = None, checks, UNCHECKED
         handler = signal.getsignal(signal.SIGINT)
         owner = getattr(handler, "__self__", None)
-        if isinstance(owner, Interrupts):  # of a chain that failed, or of another step
+        if isinstance(owner, Interrupts):  # the handler of a chain that failed, or of another step
             handler = owner._theirs
-        # What the system handles itself, by ending the process or not at all, raises nothing.
+        # Signals that the system handles itself, or ignores, raise nothing.
         if callable(handler) and threading.current_thread() is threading.main_thread():
             self._theirs = handler
             signal.signal(signal.SIGINT, self._handle)
 
     def end(self) -> None:
-        """Let the handler that was there before have interrupts again."""
+        """Restore the previous handler."""
         if self._theirs is not None and signal.getsignal(signal.SIGINT) == self._handle:
             signal.signal(signal.SIGINT, self._theirs)
 
@@ -80,7 +80,7 @@ class Interrupts:
 
 
 def interruptible[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function handle interrupts while it runs."""
+    """Return the function with interrupts handled while it runs."""
 
     @functools.wraps(function)
     def interruptible_function(*args: P.args, **kwargs: P.kwargs) -> R:

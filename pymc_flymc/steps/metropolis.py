@@ -1,4 +1,4 @@
-"""The step that finds out how a model is sampled best."""
+"""The step that selects a kernel for a model."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class FireflyMH(FireflyStep):
         depends on must be among them.
     bound : Bound, "auto", None, or dict of these by names of observed variables
         Lower bound on each row's likelihood. "auto" takes one that fits the kernel: ``Taylor()``
-        where parameters and brightness are updated together, else the one that leaves the fewest
-        rows bright. Unless `kernel` says otherwise, moves are joint ones with ``Taylor()`` and up
-        to 300 coefficients, and else conditional Metropolis updates. None is regular
-        MCMC: every transition reads all rows. In a dict, "auto" holds for likelihoods that it does
-        not name, and None is for all or none.
+        if parameters and brightness are updated together, else the one that leaves the fewest
+        rows bright. Without `kernel`, moves are joint with ``Taylor()`` and up to 300
+        coefficients, and conditional Metropolis updates otherwise. None is regular MCMC: every
+        transition reads all rows. In a dict, "auto" holds for likelihoods that it does not name,
+        and None is only allowed for all of them.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled in conditional moves, ``ImplicitResampling()``
-        by default. If it is given, and no `kernel`, moves are Metropolis updates.
+        by default. If it is given without `kernel`, moves are Metropolis updates.
     proposal : {"auto", "random_walk", "pcn", "independent", "isotropic"}
         Proposal of Metropolis updates and joint moves, in standardised coordinates: a Gaussian
         random walk, preconditioned Crank-Nicolson around the anchor, independent draws from the
@@ -52,10 +52,10 @@ class FireflyMH(FireflyStep):
         surrogate of the posterior, which read few rows or none, with fresh brightness at their
         ends; Metropolis updates given the brightness; Hamiltonian trajectories given it; or, for
         random intercepts of many groups, trajectories of all other parameters that the intercepts
-        follow, and each intercept by itself. "auto" takes the last from 5,000 groups on, where they
-        serve, and never Metropolis updates. Of the others it tries the most promising ones when the
-        step is built, and its log says what it took. Costs are counted, not timed, so that a seed
-        gives the same draws on a busy machine.
+        follow, and each intercept by itself. "auto" takes the last from 5,000 groups on, if it
+        applies, and never Metropolis updates. It tries the most promising of the others when the
+        step is built, and logs its choice. Costs are counted, not timed, so that a seed gives the
+        same draws on a busy machine.
     transitions : int, optional
         Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
         neighbouring draws are nearly independent.
@@ -64,31 +64,31 @@ class FireflyMH(FireflyStep):
         point at which the bound is tuned. By default the posterior mode is searched for. A chain
         that settles far away from either moves its anchor there while it tunes.
     data : dict, data frame or path of Parquet files, optional
-        All rows, where the model has only the first few: from the names of ``pm.Data``
+        All rows, if the model has only the first few: from the names of ``pm.Data``
         containers to arrays of NumPy (memory maps, too), Zarr or Dask, or columns of data frames;
         or one table, whose columns fill the containers of their names. Rows stay where they are
-        stored. There are joint moves only. See "Data that do not fit into memory" in the
+        stored. Only joint moves are possible. See "Data that do not fit into memory" in the
         documentation.
     client : distributed.Client or str, optional
         Dask cluster that holds the rows of Dask arrays in `data`, or the address of its scheduler.
-        By default the client that is open, if there is one; else they are read in this process.
+        By default the client that is open, or without one this process.
     model : Model, optional
         Taken from the context if not given.
     rng : RandomGenerator, optional
-        ``pm.sample`` hands each chain a generator of its own.
+        ``pm.sample`` gives each chain its own generator.
     initial_point : dict, optional
         Default starting point of the model on the unconstrained scale.
     checkpoint : str or path, optional
-        Folder in which the run is kept, so that it goes on when the same script is run after its
-        process was killed: draws and statistics, times apart, are those of a run that was never
-        interrupted, to the last bit. It needs ``pm.sample(random_seed=...)``. The folder is made if
-        it is not there; that of another run is refused, with what differs. See "Go on after a kill"
-        in the documentation.
+        Folder in which the run is kept, so that it continues when the same script is run after
+        its process was killed: draws and statistics, except times, equal those of a run that was
+        never interrupted, to the last bit. It needs ``pm.sample(random_seed=...)``. The folder is
+        created if needed; the folder of another run is refused, with the differences. See "Go on
+        after a kill" in the documentation.
 
     Raises
     ------
     UnsupportedModelError
-        If the model has no likelihood that the method knows, or not in a form it can read, if it
+        If the model has no likelihood that the method knows, in a form that it can read, if it
         has discrete free variables, or if a variable of the likelihood is not among `vars`.
     ValueError
         If data or settings are invalid, or if the posterior has no mode.
@@ -101,10 +101,10 @@ class FireflyMH(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw are, above all, ``likelihood_queries``, rows whose likelihood was
+    The main statistics of each draw are ``likelihood_queries``, rows whose likelihood was
     evaluated, for parameters and brightness together; ``n_bright``, bright rows at its end; and
     ``acceptance_probability``, the mean of its parameter updates. "Sampler statistics" in the
-    documentation has all of them. Those of kernels that are not in use are NaN, or zero.
+    documentation has all of them. Statistics of kernels that are not in use are NaN, or zero.
 
     Chains start from points drawn around the anchor, more dispersed than the posterior, unless
     ``pm.sample`` is given ``initvals``.
@@ -178,7 +178,7 @@ class FireflyMH(FireflyStep):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """How many rows the draws are conditioned on, and where those of `data` are.
+        """Return how many rows the draws are conditioned on, and where the rows of `data` are.
 
         PyMC lets no step write attributes of a result: ``idata.attrs.update(step.provenance)``.
 

@@ -1,4 +1,4 @@
-"""Records a step's run and chains in its checkpoint, and takes them from there."""
+"""Recording of a step's run and chains in its checkpoint, and their return from there."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def begin_run(step: Any, checkpoint: Checkpoint | None, fingerprint: Fingerprint
 def keep_run(
     checkpoint: Checkpoint | None, anchor: Anchor, target: Any, adaptation: Any, others: np.ndarray
 ) -> str:
-    """Keep what has been prepared for a run, or check that it is what it was; return its hash."""
+    """Write what has been prepared for a run, or check that it is the same; return its hash."""
     prepared = identity_of_target(target, adaptation, others)
     if checkpoint is not None:
         checkpoint.keep(anchor, prepared)
@@ -34,17 +34,7 @@ def keep_run(
 def begin_chain(
     step: Any, checkpoint: Checkpoint | None, n_parameters: int, tune: int, draws: int
 ) -> Journal | None:
-    """Begin to record a step's chain, or let it go on from what is recorded of it.
-
-    Parameters
-    ----------
-    step : FireflyStep
-        Ready for the chain's first draw. It comes back in the state that follows the last draw on
-        record.
-    n_parameters : int
-    tune, draws : int
-        Draws of tuning, and after it.
-    """
+    """Begin to record a step's chain, or set it to the state after its last recorded draw."""
     if checkpoint is None:
         return None
     statistics = {name: dtype for name, (dtype, _) in step.stats_dtypes_shapes.items()}
@@ -54,5 +44,5 @@ def begin_chain(
         journal.save(step.sampling_state)
     else:
         step.sampling_state = journal.state
-        step.tune = tune > 0  # what is replayed begins with tuning
+        step.tune = tune > 0  # the replay begins with tuning
     return journal

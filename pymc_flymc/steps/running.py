@@ -9,16 +9,9 @@ from pymc_flymc.errors import warn
 
 
 def check_model(model: Model | None, name: str) -> None:
-    """Refuse to sample with a step that was built in another model, or without one.
-
-    Parameters
-    ----------
-    model : Model, optional
-        That of the step. A copy of a step, which is made as chains' processes are sent one, has
-        none: it would sample given the data that there were when it was made.
-    name : str
-        Of the step.
-    """
+    """Refuse to sample with a step that was built in another model, or without one."""
+    # Copies of a step that are sent to chains' processes have no model: they would sample given the
+    # data at the time of the copy.
     arguments = arguments_of_sample()
     if arguments is None:
         return
@@ -36,7 +29,7 @@ def check_model(model: Model | None, name: str) -> None:
 
 
 def check_seeded(name: str) -> None:
-    """Refuse to begin to sample without a seed."""
+    """Refuse to sample without a seed."""
     arguments = arguments_of_sample()
     if arguments is not None and arguments.get("random_seed") is None:
         raise ValueError(
@@ -55,15 +48,8 @@ def check_no_chain_runs(name: str) -> None:
 
 
 def warn_of_recording(per_row: Mapping[str, int]) -> None:
-    """Warn of Deterministic variables with a value for each row that are computed for each draw.
-
-    PyMC computes those in `var_names`, or all of them. Bambi leaves out those that depend on rows.
-
-    Parameters
-    ----------
-    per_row : mapping
-        Numbers of rows by names of the variables.
-    """
+    """Warn of Deterministic variables with a value for each row that are computed for each draw."""
+    # PyMC computes those in var_names, or all of them. Bambi leaves out those that depend on rows.
     arguments = arguments_of_sample()
     if arguments is None:
         return

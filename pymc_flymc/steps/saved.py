@@ -1,4 +1,4 @@
-"""What is saved of a step: its chain's state, and what travels to other processes."""
+"""What is saved of a step: its chain's state, and what other processes receive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pymc_flymc.sampling.sampler import Sampler
     from pymc_flymc.sampling.tuning import Tuning
 
-#: Attributes that do not travel to other processes.
+#: Attributes that are not pickled.
 _STAYS = CONSTRUCTION, "_chain", "_model", "_fingerprint", "_asked", "_source", "_journal"
 
 
@@ -32,7 +32,7 @@ class FireflyState(StepMethodState):
 
 
 class SavableStep(SavedState):
-    """A step whose chain can be saved, and that travels to other processes without the model."""
+    """A step whose chain can be saved, and that is pickled without the model."""
 
     saved_state = FireflyState
     _chain: FireflyChain | None
@@ -43,7 +43,7 @@ class SavableStep(SavedState):
 
     @property
     def chain_state(self) -> dict[str, Any] | None:
-        """State of the running chain, a part of `sampling_state`."""
+        """Return the state of the running chain, a part of `sampling_state`."""
         if self._chain is None:
             return None
         return self._chain.save() | {"data": self.data, "prepared": self.prepared}
@@ -54,7 +54,7 @@ class SavableStep(SavedState):
         if saved is None or saved["data"] != self.data:
             self._chain = None
             return
-        # Another bound makes other rows bright, and other kernels have other parameters.
+        # With another bound other rows are bright, and other kernels have other parameters.
         if saved["prepared"] != self.prepared:
             raise ValueError(
                 f"{type(self).__name__}: a sampling state is for a step with the settings of the "
@@ -66,7 +66,7 @@ class SavableStep(SavedState):
         self._chain.restore(saved)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Pickle without the model, which holds the data: they travel as a file."""
+        """Pickle without the model, which holds the data: they are sent as a file."""
         self._refresh(in_place=True)
         state = {k: v for k, v in self.__dict__.items() if k not in _STAYS}
         return _rebuild, (type(self), state, self.chain_state)

@@ -1,4 +1,4 @@
-"""Reads a step's model and finds its anchor, and checks the sampler that is chosen for it."""
+"""Reading of a step's model, search of its anchor, and checks of the sampler chosen for it."""
 
 from __future__ import annotations
 
@@ -48,30 +48,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Setup(SamplingTask):
-    """A model in numbers and graphs, with an anchor: a `SamplingTask`, and where it comes from.
+    """A model in numbers and graphs, with an anchor: a `SamplingTask`, and where it comes from."""
 
-    Attributes
-    ----------
-    vars : list of TensorVariable
-        Value variables that the step samples.
-    layout, others_layout : Layout
-        How these, and the variables of other steps, lie in flat vectors.
-    theta : ndarray, shape (D,)
-        At the model's initial point.
-    full_passes, per_row
-        As of a `ModelReading`.
-    """
-
-    vars: list[TensorVariable]
+    vars: list[TensorVariable]  #: Value variables that the step samples.
+    #: Places of these in a flat vector; `others_layout` has the variables of other steps.
     layout: Layout
     others_layout: Layout
-    theta: np.ndarray
+    theta: np.ndarray  #: The model's initial point, (D,).
     full_passes: tuple[FullPass, ...]
     per_row: dict[str, int]
 
     @property
     def statistics(self) -> dict[str, float]:
-        """Statistics that are the same for all draws."""
+        """Return the statistics that are the same for all draws."""
         return {
             "n_rows": sum(problem.design.n_rows for problem in self.problems),
             "nuts_gradients": self.nuts_gradients,
@@ -88,18 +77,11 @@ def read(
     kept: Anchor | None = None,
     watch: Stopwatch | None = None,
 ) -> Setup:
-    """Read a model with its data of now, and find its anchor or take the one given.
+    """Read a model with its current data, and find its anchor or take the given one.
 
-    Parameters
-    ----------
-    vars, anchor, initial_point, bound
-        As of a step; None for all free variables, a search, and the model's own.
-    source : RowSource, optional
-        Of rows that are out of core.
-    kept : Anchor, optional
-        The anchor that was found before for this model and these settings.
-    watch : Stopwatch, optional
-        Counts the time of each part.
+    `vars`, `anchor`, `initial_point` and `bound` are arguments of a step; `source` has rows out of
+    core. `kept` is an anchor that was found before for this model and these settings, and `watch`
+    measures the time of each part.
     """
     watch = watch or Stopwatch()
     if source is None:
@@ -173,15 +155,7 @@ def read(
 
 
 def checked_sampler(sampler: Sampler, setup: Setup) -> Sampler:
-    """Return a sampler that may draw, with the anchors that its chains may move to.
-
-    Parameters
-    ----------
-    sampler : Sampler
-        As it was chosen.
-    setup : Setup
-        The model that it samples.
-    """
+    """Return the chosen sampler, checked, with the anchors that its chains may move to."""
     target, anchors = sampler.target, None
     for problem, part in zip(setup.problems, target.parts, strict=True):
         check_first_use(problem, part.bound)

@@ -24,9 +24,9 @@ DIRECTIONS = ("coordinate", "random", "isotropic")
 
 
 class FireflySlice(FireflyStep):
-    r"""Firefly Monte Carlo with slice updates of the parameters.
+    """Firefly Monte Carlo with slice updates of the parameters.
 
-    Stepping out and shrinkage (Neal 2003): nothing is rejected, and widths that are off cost time
+    Stepping out and shrinkage (Neal 2003): nothing is rejected, and badly tuned widths cost time
     only. Every evaluation reads the bright rows, and counts.
 
     Parameters
@@ -54,9 +54,9 @@ class FireflySlice(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw are those of `FireflyMH` without step sizes;
-    ``acceptance_probability`` is one, and ``slice_width`` is the mean first width of the
-    intervals, in posterior standard deviations.
+    Each draw has the statistics of `FireflyMH` without step sizes;
+    ``acceptance_probability`` is one, and ``slice_width`` is the mean first width of the intervals,
+    in posterior standard deviations.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What all Firefly step methods have in common: data that stay current, running a chain."""
+"""Common parts of all Firefly step methods: data that stay current, running a chain."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 
 class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
-    """A step method over (parameters, brightness); subclasses say how the parameters move.
+    """A step method over (parameters, brightness); subclasses define how the parameters move.
 
-    What a step needs once there is one is imported in its methods: numba, and most of this package,
-    take as long to import as PyMC. So importing a step takes no longer than importing PyMC.
+    Methods import what a built step needs: numba, and most of this package, take as long to import
+    as PyMC. So importing a step takes no longer than importing PyMC.
     """
 
     default_tune_steps = 500
@@ -73,10 +73,9 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         "n_bright": "Bright rows",
         "likelihood_queries": "Rows read",
     }
-    #: Statistics of kernels that are not in use.
-    _unused: ClassVar[dict[str, float]] = {}
+    _unused: ClassVar[dict[str, float]] = {}  #: Statistics of kernels that are not in use.
     _has_warned = False
-    #: Chains that have begun in this process since `pm.sample` did.
+    #: Number of chains that have begun in this process since `pm.sample` did.
     _begun = 0
 
     def _build(
@@ -92,7 +91,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         checkpoint: str | os.PathLike[str] | None = None,
         source: RowSource | None = None,
     ) -> None:
-        """Keep what was asked for, and read the model."""
+        """Keep the settings, and read the model."""
         from pymc_flymc.checkpoint.folder import Checkpoint
         from pymc_flymc.steps.common_settings import check_common
 
@@ -110,7 +109,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     @interruptible
     @reported
     def _read(self) -> None:
-        """Read the model with its data of now, find the anchor and build the target."""
+        """Read the model with its current data, find the anchor and build the target."""
         from pymc_flymc.reading.fingerprint import Fingerprint
         from pymc_flymc.steps.recording import begin_run, keep_run
         from pymc_flymc.steps.setup import checked_sampler, read
@@ -145,13 +144,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         self._fingerprint, self.data = fingerprint, fingerprint.content_hash
 
     def _refresh(self, in_place: bool) -> None:
-        """Read the model again if it, or its data, have changed since.
-
-        Parameters
-        ----------
-        in_place : bool
-            Look for values written into arrays, too: a pass over the data at the speed of memory.
-        """
+        """Read the model again if it or its data have changed, in a data pass if `in_place`."""
         if self._model is None:  # in a worker without the model: data came with the step
             return
         if self._fingerprint is None or not self._fingerprint.matches(in_place):
@@ -161,11 +154,9 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
 
     @property
     def vars(self) -> list[TensorVariable]:  # type: ignore[override]
-        """Value variables that the step samples.
-
-        PyMC asks for them when it begins to sample, before any chain's process starts: then data
-        that have changed are read again, once for all chains.
-        """
+        """Return the value variables that the step samples."""
+        # PyMC reads them when it begins to sample, before any chain's process starts: then data
+        # that have changed are read again, once for all chains.
         check_model(self._model, type(self).__name__)
         if not chains_are_running():
             self._begun = 0
@@ -182,21 +173,27 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
 
     @abstractmethod
     def _choose(self, task: SamplingTask) -> Sampler:
-        """Return what samples, by the bound asked for or a good one."""
+        """Return the sampler for a task, with the bound that was requested or a good one.
+
+        Parameters
+        ----------
+        task : SamplingTask
+            The model in numbers and graphs, with its anchor.
+        """
 
     @property
     def target(self) -> Target | BatchTarget:
-        """The augmented density, at the anchor that was found before sampling."""
+        """Return the augmented density, at the anchor that was found before sampling."""
         return self.sampler.target  # type: ignore[no-any-return]
 
     @property
     def adaptation(self) -> Adaptation:
-        """What the kernel learns while a chain tunes."""
+        """Return what the kernel learns while a chain tunes."""
         return self.sampler.adaptation
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
-        """The bound in use for each likelihood."""
+        """Return the bound in use for each likelihood."""
         return tuple(part.bound for part in self.target.parts)
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
@@ -218,7 +215,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         self._watch.begin_chain()
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
-        """Make the transitions of one draw, or return one that is on record."""
+        """Make the transitions of one draw, or return a recorded one."""
         if self._chain is None or self.tuning is None:
             self.setup_chain(self.rng, 0, 1)
         self._interrupts.check()
@@ -246,7 +243,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
                 check_start(theta, self._layout)
             self.sampler.start(chain, self.rng, theta if given else None)
         elif not np.array_equal(theta, self._layout.round(chain.state.theta)):
-            # Someone else moved our variables: z is drawn again from its conditional distribution.
+            # Another step moved our variables: z is drawn again from its conditional distribution.
             chain.start_at(self.rng, theta)
         transitions, before = tuning.transitions, chain.state.theta.copy()
         accept = chain.advance(self.rng, transitions, tuning.gain() if self.tune else 0.0)
@@ -287,10 +284,10 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
 
     @property
     def model(self) -> Model | None:
-        """The model that the step was built for; None in a worker that did not inherit it."""
+        """Return the model that the step was built for; None in a worker without it."""
         return self._model
 
     @property
     def chain(self) -> FireflyChain | None:
-        """The running chain, for a look; None before `setup_chain`, and once data have changed."""
+        """Return the running chain; None before `setup_chain`, and once data have changed."""
         return self._chain

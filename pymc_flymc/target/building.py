@@ -1,4 +1,4 @@
-"""Builds the augmented density: tables of all rows under the bounds, in a pass over the data."""
+"""Construction of the augmented density: tables of all rows under the bounds, in one pass."""
 
 from collections.abc import Sequence
 
@@ -18,9 +18,9 @@ from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
 from pymc_flymc.target.target import Target, TargetPart
 from pymc_flymc.target.validation import check_preparation, describe
 
-#: Rows expected to be bright more often than this are kept bright. They are then read less than
-#: twice as often. A row that is kept bright does not hold parameters back, as a row does that must
-#: turn bright before these can move on.
+#: Rows with a larger expected probability of being bright are kept bright. They are then read less
+#: than twice as often. A row that is kept bright does not hold parameters back, unlike a row that
+#: must turn bright before they can move on.
 MOSTLY = 0.5
 
 
@@ -33,22 +33,9 @@ def build_target(
     spec: KernelSpec,
     n_exact: int = 0,
 ) -> Target:
-    """Compute the statistics of bounds and the constants of all rows, in one pass over the data.
-
-    Parameters
-    ----------
-    bounds : sequence of Bound
-        One for each problem.
-    spec : KernelSpec
-    n_exact : int
-        Number of rows that the kernel treats exactly: those whose remainder may be largest. If more
-        rows are kept bright, all of these are treated exactly.
-
-    Raises
-    ------
-    ValueError
-        If a bound has settings for another number of rows.
-    """
+    """Return the target: statistics of bounds and constants of rows, from one data pass."""
+    # The rows that the kernel treats exactly are those whose remainder may be largest; if more rows
+    # are kept bright, all of these.
     effects = effect_places(graph, problems) if spec.local else None
     with doing("preparing tables of all rows"):
         parts, data = _tables(problems, bounds, graph.sizes, resampling, spec, n_exact)
@@ -57,7 +44,7 @@ def build_target(
 
 
 def target_at(target: Target, problems: Sequence[Problem], resampling: Resampling) -> Target:
-    """Return a target at another anchor: a pass over the data, and nothing is compiled."""
+    """Return a target at another anchor: one pass over the data, without compilation."""
     bounds = [part.bound for part in target.parts]
     kernel = target.n_others, target.spec, target.n_exact
     return build_target(target.graph, problems, bounds, resampling, *kernel)
@@ -68,7 +55,7 @@ def _prepare(problem: Problem, bound: Bound, log_factor: NativeFunction) -> Prep
         if isinstance(bound, ExpansionBound):
             return bound.prepare(problem, log_factor, MOSTLY)
         return bound.prepare(problem, log_factor)
-    except ValueError as error:  # of sizes, say: a bound of a user's own
+    except ValueError as error:  # wrong sizes, say, of a user's bound
         who = describe(bound, problem.likelihood)
         error.add_note(f"while {who} was prepared for the rows of {problem.name!r}")
         raise
@@ -82,7 +69,7 @@ def _tables(
     spec: KernelSpec,
     n_exact: int,
 ) -> tuple[tuple[TargetPart, ...], Data]:
-    """Return the likelihoods with their bounds, and what there is of each row."""
+    """Return the likelihoods with their bounds, and the arrays of all rows."""
     parts, rows, bright = [], [], []
     chosen = np.empty(0, np.int64)
     for problem, bound, size in zip(problems, bounds, sizes, strict=True):

@@ -21,26 +21,15 @@ def collapsed_density(
     n_others: int,
     is_affine: bool = False,
 ) -> DensityGraphs:
-    """Graphs of a model's prior and the collapsed bounds, or expansions.
+    """Return the graphs of a model's prior and the collapsed bounds, or expansions.
 
-    Parameters
-    ----------
-    graph : DensityGraph
-    bounds : sequence of (Bound, Likelihood, int)
-        Of each likelihood, with the length of the bound's statistics: its own part of
-        `statistics`, in the same order.
-    n_others : int
-        Length of the graph's `others`, which come last in `statistics`.
-    is_affine : bool
-        Whether the gradient comes in two parts, the bounds' in the coefficients.
-
-    Returns
-    -------
-    DensityGraphs
-        With several likelihoods, the coefficients of each are followed by what its rows share.
+    `bounds` has, for each likelihood, the bound and the length of its statistics, in the order in
+    which `statistics` holds them; the graph's `others` come last. With several likelihoods, the
+    coefficients of each one are followed by the numbers that its rows share. If the model
+    `is_affine`, the gradient comes in two parts, the bounds' part in the coefficients.
     """
     statistics = pt.vector("statistics", dtype="float64")
-    # Compiled to machine code here: elsewhere, where Python runs them, products stay as they are.
+    # This graph is compiled to machine code; in graphs that Python runs, products stay.
     prior, *coefficients = cast(list[Any], write_out_dots([graph.prior, *graph.coefficients]))
     if n_others:
         tail = pt.specify_shape(statistics[statistics.shape[0] - n_others :], (n_others,))

@@ -1,4 +1,4 @@
-"""Effects of groups that are updated one by one: which they are, and how they are distributed."""
+"""Effects of groups that are updated one by one: where they are, and how they are distributed."""
 
 from __future__ import annotations
 
@@ -26,22 +26,17 @@ from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.quadratic_statistics import sparse_diagonal
 
-#: What messages begin with.
+#: Beginning of messages.
 WHO = "kernel='local' updates effects of groups one by one, and "
 
 
 def effect_places(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarray:
-    """Return the place in theta of the effect of each group, shape (G,), int64.
+    """Return the index in theta of the effect of each group, shape (G,), int64.
 
-    First come those behind sparse columns, in the order of these: each changes the coefficient of
-    its own column and no other one. Those of groups without rows change none. They are the other
-    elements of the variable that has all effects.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If rows do not have one effect each, or if a column has no effect of its own; or in single
-        precision.
+    Effects of sparse columns come first, in the order of the columns: each changes the coefficient
+    of its own column only. Effects of groups without rows change no coefficient: they are the other
+    elements of the variable that has all effects. The model is refused if rows do not have one
+    effect each, if a column has no effect of its own, or in single precision.
     """
     design = problems[0].design
     if len(problems) > 1 or design.n_predictors > 1 or not design.sparse.is_factor:
@@ -66,7 +61,7 @@ def effect_places(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarra
     of_effects, numbered, of_others = (
         vjp(theta, each) for each in (weights * is_effect, weights * numbers, weights * ~is_effect)
     )
-    # Of a parameter in several columns this is a mean of their numbers, with random weights.
+    # For a parameter in several columns this is a mean of their indices, with random weights.
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.where((of_effects != 0.0) & (of_others == 0.0), numbered / of_effects, np.nan)
     places = np.flatnonzero(np.abs(found - np.round(found)) < 1e-9)
@@ -82,7 +77,7 @@ def effect_places(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarra
 
 
 def _of_no_rows(found: np.ndarray, is_idle: np.ndarray, graph: DensityGraph) -> np.ndarray:
-    """Return the places of effects that change no coefficient, of the same variable as others."""
+    """Return the indices of effects that change no coefficient, in the others' variable."""
     first, last = int(found.min()), int(found.max())
     cuts = _cuts([graph.prior, *graph.coefficients], graph.theta)
     around = [span for span in cuts.values() if span.start <= first and last < span.stop]
@@ -91,7 +86,7 @@ def _of_no_rows(found: np.ndarray, is_idle: np.ndarray, graph: DensityGraph) -> 
 
 
 def _is_rounded(w: Any, theta: Any) -> bool:
-    """Whether anything that parameters change is in single precision; constants may be."""
+    """Return whether a result that depends on theta is in single precision; constants may be."""
     changed = {theta}
     for node in toposort([w], blockers=[theta]):
         if not changed.isdisjoint(node.inputs):
@@ -100,32 +95,17 @@ def _is_rounded(w: Any, theta: Any) -> bool:
 
 
 class Conditionals(NamedTuple):
-    """Conditional distributions of effects, as native graphs.
+    """Conditional distributions of effects, as native graphs."""
 
-    Attributes
-    ----------
-    moments : NativeGraph
-        Called like `DENSITY`: returns the `Moments`, one after the other, and the sum of log sds.
-    vjp : NativeGraph
-        Like `VJP`, of means and sds.
-    """
-
+    #: Called like `DENSITY`: returns the `Moments`, one after the other, and the sum of log sds.
     moments: NativeGraph
-    vjp: NativeGraph
+    vjp: NativeGraph  #: Called like `VJP`, for means and sds.
 
 
 def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows) -> Conditionals:
-    """Compile the conditional distributions of effects, and the gradient of their moments.
-
-    Given all other parameters, the log density is a quadratic in each effect. Its slopes where all
-    effects are zero, and where they are one, determine it.
-
-    Parameters
-    ----------
-    graphs : DensityGraphs
-    effects : ndarray, shape (G,), int64
-    rows : Rows
-    """
+    """Compile the conditional distributions of effects (G,), and the gradient of their moments."""
+    # Given all other parameters, the log density is a quadratic in each effect. Its slopes at
+    # effects of zero and of one determine it.
     column, pieces = rows.X.shape[1] + rows.intercept, _pieces(graphs, effects)
     theta: Any = graphs.theta
     own = effects - int(effects.min())
@@ -154,10 +134,8 @@ def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows)
 
 
 def _pieces(graphs: DensityGraphs, effects: np.ndarray) -> list[Any]:
-    """Return what stands for all effects wherever theta has been cut for them, in theta's order.
-
-    Gradients in it take no vectors of all parameters. Effects that are scattered have none.
-    """
+    """Return replacements for all effects that are cut out of theta, in theta's order."""
+    # Gradients in them need no vectors of all parameters. Scattered effects have none.
     whole = range(int(effects.min()), int(effects.max()) + 1)
     if len(whole) > len(effects):
         return []
@@ -166,7 +144,7 @@ def _pieces(graphs: DensityGraphs, effects: np.ndarray) -> list[Any]:
 
 
 def _cuts(outputs: Sequence[Any], theta: Any) -> dict[Any, range]:
-    """Return the pieces that graphs cut out of theta, and which elements these have."""
+    """Return the pieces that graphs cut out of theta, and the indices of their elements."""
     found, (size,) = {}, theta.type.shape
     for each in ancestors(outputs):
         node = each.owner
@@ -180,10 +158,8 @@ def _cuts(outputs: Sequence[Any], theta: Any) -> dict[Any, range]:
 def _at_both(
     outputs: list[Any], part: Any, at_zero: Any, at_one: Any, rows: Rows, column: int
 ) -> Any:
-    """Graphs of the outputs at two points, between which the effects of one factor alone differ.
-
-    The curvature of an arrow is read once: such effects change A u by its diagonal alone.
-    """
+    """Return the graphs of outputs at two points that differ in the effects of one factor."""
+    # The curvature of an arrow is read once: such effects change A u by its diagonal alone.
     n_effects, nodes = rows.n_sparse, {}
     if column + n_effects > LARGEST_DENSE:
         of_outputs = (each.owner for each in ancestors(outputs))

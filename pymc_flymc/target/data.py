@@ -22,18 +22,11 @@ _ROWS = ("X", "offset", "constants", *_SPARSE)
 
 
 class Data:
-    """Row-sized arrays. Under forkserver and spawn they travel as the names of files.
+    """Row-sized arrays. Under forkserver and spawn they are pickled as the names of files.
 
-    Parameters
-    ----------
-    rows : Rows or SeveralRows
-        Designs (the user's own memory where possible) and the constants of the bounds.
-    levels : Levels or None
-        Proposal probabilities of implicit resampling.
-    alias : AliasTables or None
-        Tables of kernels that draw brightness afresh.
-    exact : Rows or None
-        Copies of the rows that the surrogate kernel treats exactly.
+    `rows` are designs (the user's own memory if possible) with the constants of the bounds,
+    `levels` the proposal probabilities of implicit resampling, `alias` the tables of kernels that
+    draw fresh brightness, and `exact` copies of the rows that the surrogate kernel treats exactly.
     """
 
     def __init__(
@@ -51,11 +44,11 @@ class Data:
 
     @property
     def parts(self) -> tuple[Rows, ...]:
-        """Rows of each likelihood."""
+        """Return the rows of each likelihood."""
         return parts_of(self.rows)
 
     def __getstate__(self) -> Any:
-        """Arrays that nobody writes as references to files, see `SharedArray`."""
+        """Return the state with read-only arrays as references to files, see `SharedArray`."""
         if self._shared is None:
             records = self.rows, self.levels, self.alias, self.exact
             self._shared = map_fields(records, _as_reference)
@@ -76,12 +69,9 @@ def _as_array(field: Any) -> Any:
 
 
 def combine_rows(rows: Sequence[Rows], lengths: Sequence[int]) -> Rows | SeveralRows:
-    """Return one likelihood's rows as they are, or those of several together.
+    """Return one likelihood's rows as they are, or the rows of several together.
 
-    Parameters
-    ----------
-    lengths : sequence of int
-        Numbers of coefficients of each, with what its rows share.
+    The lengths are numbers of coefficients, including the numbers that rows share.
     """
     if len(rows) == 1:
         return rows[0]
@@ -115,19 +105,19 @@ def design_of(rows: Rows) -> Design:
 
 
 def row_arrays(rows: Rows) -> list[np.ndarray]:
-    """Return all that kernels see of rows and that has an element for each, or for its entries."""
+    """Return the arrays of what kernels read that have an element for each row or entry."""
     return [getattr(rows, name) for name in _ROWS]
 
 
 def some_rows(rows: Rows, index: np.ndarray) -> Rows:
-    """Return copies of some rows, numbered in their order; all else is as of all rows."""
+    """Return copies of some rows, numbered in their order; all else is as for all rows."""
     copies = make_rows(design_of(rows).rows(index), rows.constants[index])
     return copies._replace(n_sums=rows.n_sums, totals=rows.totals)
 
 
 @doing("preparing to draw from all rows")
 def make_alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:
-    """Tables of the joint kernel from the constants and the expected brightness of all rows."""
+    """Return the joint kernel's tables from the constants and the expected brightness of rows."""
     n_rows = len(bright)
     light = bright < HEAVY
     total = np.empty(2)

@@ -12,52 +12,36 @@ class KernelSpec:
     """How parameters and brightness are updated, and what this needs.
 
     A new kernel is a module of native code in `kernels`, a module in `sampling.adaptation` with its
-    adaptation and one of these, and a step or a setting that asks for it.
-
-    Attributes
-    ----------
-    name : str
-    run_kernel : callable
-        ``run_kernel(dtype, n_likelihoods=1)`` compiles its loop for designs of a type.
-    adaptation : callable
-        The class of its `Adaptation`; ``adaptation()`` is as `FireflyMH` uses it.
-    plan : callable
-        ``plan(target, resampling, cursor)`` returns what the loop is told of how z is drawn, with
-        one chain's buffers.
-    gradients : bool
-        Whether it follows gradients of the density.
-    fresh : bool
-        Whether z is drawn together with theta, independently of its previous value. Such a kernel
-        is for one likelihood, under a bound for joint updates.
-    exact : bool
-        Whether its proposals follow a surrogate, which treats some rows exactly and all others by
-        their expansion.
-    local : bool
-        Whether it updates the effects of groups one by one: for one likelihood, whose rows each
-        have one effect, under a bound without rates.
+    adaptation and one of these, and a step or a setting that uses it.
     """
 
     name: str
+    #: ``run_kernel(dtype, n_likelihoods=1)`` compiles its loop for designs of a type.
     run_kernel: Callable[..., Any]
+    #: The class of its `Adaptation`; ``adaptation()`` is as `FireflyMH` uses it.
     adaptation: Callable[..., Any]
+    #: ``plan(target, resampling, cursor)`` returns how the loop draws z, with one chain's buffers.
     plan: Callable[..., Any]
-    gradients: bool = False
+    gradients: bool = False  #: Whether it follows gradients of the density.
+    #: Whether z is drawn together with theta, independently of its previous value. Such a kernel is
+    #: for one likelihood, under a bound for joint updates.
     fresh: bool = False
+    #: Whether its proposals follow a surrogate, which treats some rows exactly, and expands others.
     exact: bool = False
+    #: Whether it updates the effects of groups one by one: for one likelihood, whose rows have one
+    #: effect each, under a bound without rates.
     local: bool = False
 
     @property
     def for_several(self) -> bool:
-        """Whether it is for several likelihoods, too."""
+        """Return whether it supports several likelihoods."""
         return not (self.fresh or self.local)
 
     @property
     def weighs_density(self) -> bool:
-        """Whether the log weight of a state includes the log density of its parameters.
-
-        It then changes when other steps move their variables. Of a surrogate's proposals the
-        density is that of the surrogate.
-        """
+        """Return whether the log weight of a state includes the log density of its parameters."""
+        # It then changes when other steps change their variables. For a surrogate's proposals this
+        # is the density of the surrogate.
         return self.fresh and not self.exact
 
     def compiled(self, dtype: np.dtype, n_likelihoods: int) -> Any:

@@ -1,4 +1,4 @@
-"""How brightness is resampled: what a user chooses."""
+"""Schemes for resampling the brightness, as a user chooses them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from pymc_flymc.settings import check, check_choice, is_number, is_positive_inte
 class ImplicitResampling:
     """Metropolis-Hastings updates of z, proposed by geometric skips.
 
-    Maclaurin & Adams (2014), Algorithm 2. A dark row is proposed with probability q a sweep: the
+    Maclaurin & Adams (2014), Algorithm 2. A dark row is proposed with probability q per sweep: the
     likelihood of a row is read only if it is proposed.
 
     Parameters
     ----------
     q : float, optional
-        The same probability for all rows, 0 < q <= 1, as in the paper. By default each row has its
-        own, in proportion to the probability of being bright that is expected over the posterior.
+        The same probability for all rows, 0 < q <= 1, as in the paper. By default q differs between
+        rows, in proportion to the probability of being bright that is expected over the posterior.
     ratio : float, default 0.5
-        The rows' own q in units of that probability. Below one, a sweep costs fewer queries than
-        there are bright rows; the mixing of the parameters is hardly touched.
+        The default q in units of that probability. Below one, a sweep costs fewer queries than
+        there are bright rows; the mixing of the parameters is almost the same.
     sweeps : int, default 1
         Sweeps after each update of the parameters.
 
@@ -97,34 +97,23 @@ Resampling = ImplicitResampling | ExplicitResampling
 
 
 class Levels(NamedTuple):
-    """Rows grouped by their probability of being proposed, for implicit resampling.
+    """Rows grouped by their probability of being proposed, for implicit resampling."""
 
-    Attributes
-    ----------
-    q : ndarray, shape (L,), float64
-        Probability of each level.
-    level : ndarray, shape (N,), uint8
-    order : ndarray, shape (N,), int32
-        Rows sorted by level, or by group.
-    start : ndarray, shape (L + 1,) or (G + 1,), int64
-        Where each level, or group, starts in `order`.
-    """
-
-    q: np.ndarray
-    level: np.ndarray
-    order: np.ndarray
-    start: np.ndarray
+    q: np.ndarray  #: Probability of each level, (L,).
+    level: np.ndarray  #: Level of each row, (N,).
+    order: np.ndarray  #: Rows sorted by level, or by group, (N,).
+    start: np.ndarray  #: Where each level, or group, starts in `order`, (L + 1,) or (G + 1,).
 
     @classmethod
     def of(cls, resampling: ImplicitResampling, bright: np.ndarray) -> Levels:
-        """Levels of a scheme for rows of some expected probability of being bright, shape (N,)."""
+        """Return the levels of a scheme, from the rows' expected probabilities of being bright."""
         if resampling.q is None:
             return cls.by_row(resampling.ratio * bright)
         return cls.single(resampling.q, len(bright))
 
     @classmethod
     def single(cls, q: float, n_rows: int) -> Levels:
-        """One probability for all rows."""
+        """Return levels with one probability for all rows."""
         level, order = np.zeros(n_rows, np.uint8), np.arange(n_rows, dtype=np.int32)
         return cls(np.array([q]), read_only(level), read_only(order), np.array([0, n_rows]))
 
@@ -135,15 +124,15 @@ class Levels(NamedTuple):
 
     @classmethod
     def by_row(cls, q: np.ndarray) -> Levels:
-        """Powers of two, the nearest below each row's q; any q leaves the sampler exact."""
-        floor = 1.0 / len(q)  # rows that are hardly ever bright: one proposal per sweep among all
+        """Return levels at the powers of two below each row's q; any q leaves the sampler exact."""
+        floor = 1.0 / len(q)  # rows that are almost never bright: one proposal per sweep among all
         level = np.ceil(-np.log2(np.clip(q, floor, 1.0))).astype(np.uint8)
         n_levels = int(level.max()) + 1
         return cls(0.5 ** np.arange(n_levels), read_only(level), *_sorted(level, n_levels))
 
 
 def _sorted(codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows sorted by codes from 0 to n - 1, and where those of each code start."""
+    """Return rows sorted by codes from 0 to n - 1, and where each code starts."""
     order = np.argsort(codes, kind="stable").astype(np.int32)
     start = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n))])
     return read_only(order), start.astype(np.int64)
@@ -152,17 +141,7 @@ def _sorted(codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 def make_plan(
     resampling: Resampling | None, n_rows: int, levels: Levels | None, cursor: np.ndarray
 ) -> sweeps.Plan:
-    """Native form of a resampling scheme, with the buffers of one chain.
-
-    Parameters
-    ----------
-    resampling : ImplicitResampling, ExplicitResampling or None
-        None if there is no bound: all rows are bright.
-    levels : Levels or None
-        Needed by implicit resampling.
-    cursor : ndarray, shape (1,), int64
-        Where the "cycle" scheme has got to.
-    """
+    """Return the native form of a resampling scheme, or of none, with the buffers of one chain."""
     scheme, size, stamp, repeats = sweeps.NONE, 0, np.zeros(0, np.int64), 1
     if isinstance(resampling, ImplicitResampling):
         scheme, repeats = sweeps.IMPLICIT, resampling.sweeps
@@ -170,7 +149,7 @@ def make_plan(
         scheme = _SCHEMES[resampling.scheme]
         size = max(1, round(resampling.fraction * n_rows))
         if size == n_rows and scheme == sweeps.WITHOUT_REPLACEMENT:
-            scheme = sweeps.CYCLE  # every row once: in order, for it makes no difference
+            scheme = sweeps.CYCLE  # every row once, in order: the order makes no difference
         if scheme == sweeps.WITHOUT_REPLACEMENT:
             stamp = np.zeros(n_rows, np.int64)
     if levels is None:

@@ -1,7 +1,7 @@
 """One copy of the data, whatever the number of chains and however their processes start.
 
 Forked chains share memory as it is. Under forkserver and spawn a step is pickled for each chain;
-arrays wrapped in `SharedArray` then travel as the name of a memory-mapped file.
+arrays wrapped in `SharedArray` are then pickled as the name of a memory-mapped file.
 """
 
 import contextlib
@@ -18,16 +18,10 @@ from pymc_flymc.graphs.content_hash import owner_of
 
 
 class SharedArray:
-    """A read-only array whose pickle refers to one file on disk.
+    """A read-only array whose pickle refers to one file on disk: its own, if it is a memory map."""
 
-    The file is written when the first pickle is made, and removed with the object that made it. A
-    C-contiguous array that is a memory map of a file already travels as that file.
-
-    Parameters
-    ----------
-    array : ndarray
-        One that is not C-contiguous comes back as a C-contiguous copy.
-    """
+    # The file is written when the first pickle is made, and removed with the object that made it.
+    # An array that is not C-contiguous comes back as a C-contiguous copy.
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -43,18 +37,12 @@ class SharedArray:
 
 
 def _write(array: np.ndarray) -> str:
-    """Write an array to a new temporary file, and return its path.
-
-    Raises
-    ------
-    OSError
-        If there is no room, or no folder that can be written to. Nothing is left behind.
-    """
+    """Write an array to a new temporary file, and return its path; a failure leaves no file."""
     path = None
     try:
         handle, path = tempfile.mkstemp(prefix="pymc-flymc-", suffix=".bin")
         with os.fdopen(handle, "wb") as file:
-            # (`tofile` says nothing of what does not fit any more when it closes the file.)
+            # (`tofile` does not report what no longer fits when it closes the file.)
             file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     except OSError as error:
         if path is not None:
@@ -69,12 +57,12 @@ def _write(array: np.ndarray) -> str:
 
 
 def _file_behind(array: np.ndarray) -> tuple[str, int] | None:
-    """File and position in it that an array maps, or None if it lives in memory."""
+    """Return the file and the position in it that an array maps, or None if it is in memory."""
     root = owner_of(array)
     # A copy-on-write map ("c") may differ from its file.
     if not isinstance(root, np.memmap) or root.filename is None or root.mode == "c":
         return None
-    # The other end reads consecutive numbers, in the order of rows.
+    # The other process reads consecutive numbers, in the order of rows.
     if not array.flags.c_contiguous:
         return None
     return os.fspath(root.filename), int(root.offset) + _address(array) - _address(root)

@@ -27,34 +27,23 @@ from pymc_flymc.target.conditionals import Conditionals, compile_conditionals
 from pymc_flymc.target.data import Data, row_arrays
 from pymc_flymc.target.kernel_spec import KernelSpec
 
-#: Evaluations of a density that are timed.
+#: Number of evaluations of a density that are timed.
 TIMED = 3
 
 
 @dataclass
 class TargetPart:
-    """A likelihood and its bound.
-
-    Attributes
-    ----------
-    likelihood : Likelihood
-    bound : Bound
-    statistics : ndarray, float64
-        Packed statistics of the collapsed bound (empty where all rows are bright).
-    expected_bright : float
-        Bright rows expected over the Laplace approximation.
-    log_factor : NativeFunction
-        Compiled `row_factor`.
-    """
+    """A likelihood and its bound."""
 
     likelihood: Likelihood
     bound: Bound
+    #: Packed statistics of the collapsed bound (empty if all rows are bright).
     statistics: np.ndarray
-    expected_bright: float
-    log_factor: NativeFunction
+    expected_bright: float  #: Number of bright rows expected over the Laplace approximation.
+    log_factor: NativeFunction  #: Compiled `row_factor`.
 
     def __getstate__(self) -> dict[str, Any]:
-        """Graphs travel to other processes, machine code does not."""
+        """Return the state without machine code, which cannot be pickled; graphs can."""
         return {k: v for k, v in self.__dict__.items() if k != "log_factor"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -64,39 +53,23 @@ class TargetPart:
 
 @dataclass
 class Target:
-    """All that kernels read and never write. Shared by all chains.
-
-    Attributes
-    ----------
-    graph : DensityGraph
-    parts : tuple of TargetPart
-        One for each likelihood.
-    n_others : int
-        Number of parameters of other step methods, which each chain appends to the statistics.
-    geometry : Geometry
-    data : Data
-        Of all likelihoods.
-    spec : KernelSpec
-        Of the kernel that it is for.
-    n_exact : int
-        Least number of rows that the kernel treats exactly.
-    effects : ndarray of int64, optional
-        Local kernel only: places in theta of the effects of groups, in the order of the columns.
-    """
+    """All that kernels read and never write, shared by all chains."""
 
     graph: DensityGraph
     parts: tuple[TargetPart, ...]
+    #: Number of parameters of other step methods, which each chain appends to the statistics.
     n_others: int
     geometry: Geometry
     data: Data
     spec: KernelSpec
-    n_exact: int = 0
+    n_exact: int = 0  #: Least number of rows that the kernel treats exactly.
+    #: For the local kernel, indices in theta of the effects of groups, in the order of the columns.
     effects: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
         exact, gradients = self.spec.exact, self.spec.gradients
-        # Where factors of rows are remainders alone, what rows share does not matter.
+        # If factors of rows are remainders alone, shared numbers are not needed.
         shares = not exact and any(part.bound.n_shared for part in self.parts)
         constant = self.graph.jacobian if gradients and not shares else None
         self.jacobian, is_affine = Jacobian.of(constant), constant is not None
@@ -118,43 +91,43 @@ class Target:
         self.conditionals: Conditionals | None = None
         if self.effects is not None:
             self.conditionals = compile_conditionals(graphs, self.effects, self.data.parts[0])
-        self.compiled_kernel()  # loaded here, it is there in every forked chain
+        self.compiled_kernel()  # loaded now, it is in every forked chain
 
     @property
     def expected_bright(self) -> float:
-        """Bright rows of all likelihoods, as expected over the Laplace approximation."""
+        """Return the number of bright rows expected over the Laplace approximation."""
         return sum(part.expected_bright for part in self.parts)
 
     @property
     def subsamples(self) -> bool:
-        """Whether rows can be dark: under the bounds of all likelihoods, or of none."""
+        """Return whether rows can be dark: under the bounds of all likelihoods, or of none."""
         return not isinstance(self.parts[0].bound, AllRows)
 
     @property
     def own_rows(self) -> list[np.ndarray]:
-        """Arrays of rows that no statistics depend on: without a bound all rows are read."""
+        """Return the arrays of rows that statistics miss: without a bound all rows are read."""
         parts = () if self.subsamples else self.data.parts
         return [array for rows in parts for array in row_arrays(rows)]
 
     @property
     def statistics(self) -> np.ndarray:
-        """Statistics of all collapsed bounds, one after the other."""
+        """Return the statistics of all collapsed bounds, one after the other."""
         return np.concatenate([part.statistics for part in self.parts])
 
     @property
     def n_slopes(self) -> int:
-        """Number of coefficients of all likelihoods, with what the rows of each share."""
+        """Return the number of coefficients of all likelihoods, shared numbers included."""
         return self.graph.n_coefficients + sum(part.bound.n_shared for part in self.parts)
 
     @doing(COMPILING_KERNELS)
     def compiled_kernel(self) -> Any:
-        """Compiled `run` of the kernel."""
+        """Return the compiled `run` of the kernel."""
         return self.spec.compiled(self.data.parts[0].X.dtype, len(self.parts))
 
     def density(self, theta: np.ndarray, statistics: np.ndarray, w_out: np.ndarray) -> float:
-        """Log prior and collapsed bounds, or expansions, at theta.
+        """Return the log prior plus collapsed bounds, or expansions, at theta.
 
-        Writes the coefficients of all likelihoods, that of each followed by what its rows share.
+        It writes all likelihoods' coefficients, each followed by the numbers that its rows share.
         """
         if self._density is not None:
             return float(self._density(theta, statistics, w_out))
@@ -163,12 +136,12 @@ class Target:
     def density_gradient(
         self, theta: np.ndarray, statistics: np.ndarray, w_out: np.ndarray, out: np.ndarray
     ) -> float:
-        """As `density`, of kernels that follow gradients; writes the gradient in theta, too."""
+        """Return `density`, for kernels that follow gradients; write the gradient in theta, too."""
         assert self._density_gradient is not None
         return float(self._density_gradient(self.jacobian, theta, statistics, w_out, out))
 
     def coefficients(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
-        """Coefficients of all likelihoods, shape (P,), without what the rows of each share."""
+        """Return the coefficients of all likelihoods, (P,), without the numbers that rows share."""
         slopes, out, start = np.empty(self.n_slopes), [], 0
         self.density(theta, statistics, slopes)
         for size, part in zip(self.graph.sizes, self.parts, strict=True):
@@ -177,24 +150,18 @@ class Target:
         return np.concatenate(out)
 
     def density_at_centre(self, others: np.ndarray) -> float:
-        """`density` at the centre of the geometry, given variables of other step methods."""
+        """Return `density` at the centre of the geometry, given variables of other step methods."""
         statistics = np.concatenate([self.statistics, others])
         return self.density(self.geometry.centre, statistics, np.empty(self.n_slopes))
 
     def seconds(self, others: np.ndarray) -> float:
-        """Time of one evaluation of all that is not a row: the median of a few.
-
-        Parameters
-        ----------
-        others : ndarray, shape (F,)
-            Values of the variables of other step methods.
-        """
+        """Return the time of one evaluation without rows: the median of a few."""
         arguments = (
             self.geometry.centre,
             np.concatenate([self.statistics, others]),
             np.empty(self.n_slopes),
         )
-        self.density(*arguments)  # once for Python to find the function
+        self.density(*arguments)  # the first call makes Python find the function
         times = []
         for _ in range(TIMED):
             start = time.perf_counter()
@@ -203,7 +170,7 @@ class Target:
         return float(np.median(times))
 
     def posterior(self, statistics: np.ndarray, geometry: Geometry) -> Posterior:
-        """Native form, for one chain's own statistics and geometry."""
+        """Return the native form, with one chain's statistics and geometry."""
         factors: Any = tuple(part.log_factor.address for part in self.parts)
         gradients: Any = tuple(f.address for f in self.factor_gradients) or (0,) * len(factors)
         if len(self.parts) == 1:
@@ -222,7 +189,7 @@ class Target:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Graphs travel to other processes, machine code does not."""
+        """Return the state without machine code, which cannot be pickled; graphs can."""
         native = "_density", "_density_gradient", "_vjp", "factor_gradients", "conditionals"
         return {k: v for k, v in self.__dict__.items() if k not in native}
 

@@ -16,18 +16,7 @@ RATES = [ROW.near, ROW.beyond]
 def check_preparation(
     bound: Bound, problem: Problem, prepared: Preparation, n_coefficients: int
 ) -> None:
-    """Refuse statistics and tables that do not have the size that the bound says.
-
-    Parameters
-    ----------
-    n_coefficients : int
-        Length of the model's graph of the coefficients.
-
-    Raises
-    ------
-    ValueError
-        If they do not, or if they are not finite float64. The message names bound and likelihood.
-    """
+    """Refuse statistics and tables that are not finite, or not of the declared size."""
     design, likelihood = problem.design, problem.likelihood
     n, who = design.n_rows, describe(bound, likelihood)
     _same(f"{who} is for", "predictors of a row", likelihood.n_predictors, design.n_predictors)
@@ -58,12 +47,12 @@ def check_preparation(
 def check_constants(
     bound: Bound, likelihood: Likelihood, constants: np.ndarray, n_rows: int
 ) -> None:
-    """Refuse a table of rows' constants that is not of the shape that the bound says, or finite."""
+    """Refuse rows' constants that are not finite, or not of the shape that the bound declares."""
     who = describe(bound, likelihood)
     what = f"the table of constants of {who}"
     _check_array(what, constants, 2, infinite=isinstance(bound, ExpansionBound))
     if isinstance(bound, ExpansionBound):
-        # What multiplies a rate may be infinite, and nothing else.
+        # A factor of a rate may be infinite; no other number may.
         _check_array(what, constants[:, ROW.near + 1 :], 2)
     _same(f"{what} has", "rows", constants.shape[0], n_rows)
     said = bound.n_constants(likelihood)
@@ -71,7 +60,7 @@ def check_constants(
 
 
 def check_collapsed(bound: Bound, likelihood: Likelihood, total: Any, shared: Any) -> None:
-    """Refuse graphs of a collapsed sum, and of what rows share, that are of other shapes."""
+    """Refuse graphs of a collapsed sum, and of numbers that rows share, that have other shapes."""
     who = f"{describe(bound, likelihood)}: collapsed() returns"
     if not isinstance(total, TensorVariable) or total.type.ndim != 0:
         raise ValueError(f"{who} a sum that is not a scalar graph, but {total}")
@@ -84,12 +73,12 @@ def check_collapsed(bound: Bound, likelihood: Likelihood, total: Any, shared: An
 
 
 def describe(bound: Bound, likelihood: Likelihood) -> str:
-    """Name a bound and its likelihood, for messages."""
+    """Return a bound's and its likelihood's name, for messages."""
     return f"the {bound.name} bound on {likelihood.name} likelihoods"
 
 
 def describe_violation(bound: Bound, likelihood: Likelihood, row: int) -> str:
-    """Return a message on a bound that a kernel has found to exceed the likelihood of a row."""
+    """Return the message on a bound that a kernel has found to exceed the likelihood of a row."""
     return (
         f"{describe(bound, likelihood)} is violated at row {row:,}: log B exceeds log L by more "
         "than rounding, so that draws are not exact. If bound or family are your own, check_bound "
@@ -114,6 +103,6 @@ def _check_array(
         names = " or ".join(np.dtype(each).name for each in dtypes)
         shape, dtype = np.shape(array), getattr(array, "dtype", type(array).__name__)
         raise ValueError(f"{what} must be an array of {ndim} axes of {names}: {dtype}, {shape}")
-    # By both ends, for which no array of flags is made.
+    # The minimum and the maximum need no array of flags.
     if array.size and not (np.isfinite(array.min()) and (infinite or array.max() < np.inf)):
         raise ValueError(f"{what} must be finite: it holds {array.min()} to {array.max()}")
