@@ -2,8 +2,8 @@
 
 Prints a Markdown table of all kernels that may sample each model: the least that an effective draw
 may cost, in rows that are read in turn, and what a pilot run finds, over that. `USUAL` in
-`pymc_flymc.sampling.candidates` is near the medians. Costs are counted, with constants for what a
-row takes: beside the milliseconds that they say is the processor time that was measured.
+`pymc_flymc.sampling.candidates` is near the medians.
+Costs are counted, with constants for what a row takes.
 
 Chains are short: what they find of slow parameters is too little, as `examples.benchmarks.real`
 shows. Without `--data` the models of simulated data are run alone.
@@ -34,14 +34,11 @@ class Found(NamedTuple):
     ----------
     cost : float
         Of an effective draw, in rows that are read in turn.
-    seconds : float
-        Processor time of one.
     ended : bool
         Whether the run was long enough to tell.
     """
 
     cost: float
-    seconds: float
     ended: bool
 
 
@@ -54,10 +51,9 @@ def pilot(candidates: Candidates, candidate: Candidate) -> Found:
         weighed = pilot_joint_moves(
             sampler.target, sampler.brightness, others, costs, limit, hopeless=np.inf
         )
-        seconds = weighed.weighed.autocorrelation_time * weighed.seconds
-        return Found(weighed.cost(costs), seconds, not weighed.weighed.heavy_tails)
+        return Found(weighed.cost(costs), not weighed.weighed.heavy_tails)
     run = pilot_chain(sampler, others, costs, np.inf, limit)
-    return Found(run.cost, run.seconds, run.ended)
+    return Found(run.cost, run.ended)
 
 
 def main() -> None:
@@ -68,29 +64,24 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.getLogger("pymc.flymc").setLevel(logging.WARNING)
-    over_least, over_counted = defaultdict(list), defaultdict(list)
-    print("| model | moves | least | found / least | ms by counts | ms measured |")
-    print("|---|---|---:|---:|---:|---:|", flush=True)
+    over_least = defaultdict(list)
+    print("| model | moves | least | found / least |\n|---|---|---:|---:|", flush=True)
     for name in options.models or (MODELS if options.data else SIMULATED):
         candidates = Candidates(read(MODELS[name](options.data), None, None, None, "auto"))
         for candidate in candidates.all():
             found = pilot(candidates, candidate)
-            counted = found.cost * candidates.costs.seconds
             ratio, kernel = found.cost / candidate.least, candidate.spec.name
             if found.ended:
                 over_least[kernel].append(ratio)
-                over_counted[kernel].append(found.seconds / counted)
             mark = "" if found.ended else ", not ended"
             print(
-                f"| {name} | {candidate.what}{mark} | {candidate.least:,.0f} | {ratio:.1f} | "
-                f"{1e3 * counted:.3g} | {1e3 * found.seconds:.3g} |",
+                f"| {name} | {candidate.what}{mark} | {candidate.least:,.0f} | {ratio:.1f} |",
                 flush=True,
             )
             candidate.sampler = None
-    print("\n| kernel | runs | found / least | measured / counted |\n|---|---:|---:|---:|")
+    print("\n| kernel | runs | found / least |\n|---|---:|---:|")
     for kernel, ratios in over_least.items():
-        measured = np.median(over_counted[kernel])
-        print(f"| {kernel} | {len(ratios)} | {np.median(ratios):.2f} | {measured:.2f} |")
+        print(f"| {kernel} | {len(ratios)} | {np.median(ratios):.2f} |")
 
 
 if __name__ == "__main__":

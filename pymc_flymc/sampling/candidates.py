@@ -23,7 +23,6 @@ from pymc_flymc.sampling.costs import GRADIENT, Costs
 from pymc_flymc.sampling.proposal_weights import pilot_approximation
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
-from pymc_flymc.sampling.time_estimates import PilotTime
 from pymc_flymc.target.kernel_spec import KernelSpec
 
 #: Gradients per effective draw at the fewest: also of all rows, where no pilot run of trajectories
@@ -62,8 +61,6 @@ class Candidate:
     as_all_rows : bool
         Whether its trajectories are those of Hamiltonian Monte Carlo on all rows, for no more than
         one row is usually bright.
-    time : PilotTime, optional
-        Of an effective draw, if a pilot run has shown it.
     """
 
     spec: KernelSpec
@@ -77,7 +74,6 @@ class Candidate:
     over_least: float = USUAL
     as_all_rows: bool = False
     cost: float = np.inf
-    time: PilotTime | None = None
     sampler: Sampler | None = None
 
     @property

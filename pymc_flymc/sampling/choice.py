@@ -31,7 +31,6 @@ from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.local_sweeps import check_local, local_sampler
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
-from pymc_flymc.sampling.time_estimates import say_time
 from pymc_flymc.settings import check_choice
 from pymc_flymc.target.resampling import Resampling
 
@@ -94,7 +93,7 @@ def choose_sampler(
 ) -> Sampler:
     """Return a sampler with the bound and kernel asked for, or else with those that cost least.
 
-    `check_settings` has let the settings pass. How long sampling takes is logged.
+    `check_settings` has let the settings pass. The rows that moves read are logged.
 
     Raises
     ------
@@ -116,7 +115,6 @@ def choose_sampler(
     else:
         sampler = task.sampler([taylor], adaptation, transitions=transitions)
         log.info(joint_moves_read(task.problems[0], *sampler.target.parts))
-        say_time(task, sampler)
     warn_of_heavy_tails(task, sampler)
     return sampler
 
@@ -127,7 +125,7 @@ def conditional_sampler(
     adaptation: Adaptation,
     transitions: int | None,
 ) -> Sampler:
-    """Return the sampler of the conditional kernel asked for; log how long sampling takes.
+    """Return the sampler of the conditional kernel asked for; log the rows that it reads.
 
     Warn if its proposals would hardly reach a tail of the posterior.
     """
@@ -139,7 +137,6 @@ def conditional_sampler(
     if target.subsamples:
         for problem, part in zip(task.problems, target.parts, strict=True):
             log.info(f"moves {bright_rows_read(problem, part)}")
-    say_time(task, sampler)
     if adaptation.is_normal:
         warn_of_heavy_tails(task, sampler)
     return sampler

@@ -24,7 +24,6 @@ from pymc_flymc.sampling.local_sweeps import local_sampler
 from pymc_flymc.sampling.pilot_runs import largest_cost, pilot_chain, pilot_joint_moves
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
-from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_time, say_verdict
 from pymc_flymc.target.conditionals import effect_places
 
 #: Groups from which on local sweeps are taken where they serve, and nothing else is tried. With
@@ -115,7 +114,6 @@ class KernelSelection:
             return None
         read = bright_rows_read(problem, *sampler.target.parts)
         log.info(f"local sweeps of {n_effects:,} effects {read}")
-        say_time(self.task, sampler)
         return sampler
 
     def _may_pay(self, candidate: Candidate, best: Candidate | None) -> bool:
@@ -178,7 +176,6 @@ class KernelSelection:
             sampler.target, sampler.brightness, self.others, self.costs, limit, to_beat
         )
         candidate.cost = pilot.cost(self.costs)
-        candidate.time = joint_time(pilot)
         # Log weights add up over rows. A share of the rows has about this share of their variance,
         # by whose exponential transitions are more.
         slower = max(candidate.cost / candidate.least, 1.0)
@@ -198,7 +195,6 @@ class KernelSelection:
         pilot = pilot_chain(candidate.built(), self.others, self.costs, to_beat, limit)
         unseen = candidate.spec.exact and not pilot.ended
         candidate.cost = USUAL * pilot.cost if unseen else pilot.cost
-        candidate.time = chain_time(pilot)
         if candidate.cost == np.inf:  # a chain that never moved says nothing of others
             return
         gradients = pilot.gradients
@@ -224,12 +220,13 @@ class KernelSelection:
 
     def _with_all_rows(self) -> Sampler:
         sampler = self.candidates.build([AllRows()] * len(self.problems), HAMILTONIAN)
-        log.info(
-            f"all {self.n_rows:,} rows are read in every step, because "
-            f"{OF_ROWS if self.heavy_tails else 'reading fewer would cost more'}: this is at best "
-            "some ten times as fast as pm.sample()"
-        )
-        say_time(self.task, sampler)
+        why = OF_ROWS if self.heavy_tails else "reading fewer would cost more"
+        log.info(f"all {self.n_rows:,} rows are read in every step, because {why}")
+        if self.n_rows <= self.costs.few_rows:
+            log.info(
+                f"reading {self.n_rows:,} rows takes less time than the rest of an update, so "
+                "there is nothing to save: leave out step="
+            )
         return sampler
 
     def _say(self, best: Candidate, why: str) -> None:
@@ -247,4 +244,3 @@ class KernelSelection:
         else:
             for problem, part in zip(self.problems, target.parts, strict=True):
                 log.info(f"{best.what} {bright_rows_read(problem, part)}; {why}")
-        say_verdict(best.time, self.task, sampler, self.found_gradients)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -64,15 +63,11 @@ class JointPilot:
         That one reads.
     moves : int
         Of scales, beside each transition. One takes about as long as a proposal.
-    seconds : float
-        Of processor time that a transition takes, with moves of scales beside it: for the log,
-        never for a choice.
     """
 
     weighed: Independence
     rows: float
     moves: int = 0
-    seconds: float = np.nan
 
     def cost(self, costs: Costs) -> float:
         """Cost of an effective draw, in rows read in turn."""
@@ -105,12 +100,10 @@ def pilot_joint_moves(
         target, resampling, new_proposal_mixture(n_parameters, np.eye(3)[INDEPENDENT])
     )
     chain.set_others(others)
-    log_weights, rows, seconds = np.full(PROPOSALS, -np.inf), 0.0, 0.0
+    log_weights, rows = np.full(PROPOSALS, -np.inf), 0.0
     moves = reading_moves(target.graph.scales)
     for i in range(PROPOSALS):
-        began = time.thread_time()
         log_density = chain.start(rng, rng.standard_normal(n_parameters))
-        seconds += time.thread_time() - began
         if np.isfinite(log_density):
             log_weights[i] = chain.state.log_weight[0]
         rows += chain.take_queries()
@@ -118,7 +111,7 @@ def pilot_joint_moves(
         weighed = n == PROPOSALS or (costs.drawn * rows > limit and n >= FEWEST)
         if weighed or n % EACH == 0:
             found = Independence.of(log_weights[:n])
-            pilot = JointPilot(found, rows / n, moves, (1 + moves) * seconds / n)
+            pilot = JointPilot(found, rows / n, moves)
             if weighed or pilot.cost(costs) > hopeless:
                 break
     return pilot
@@ -138,12 +131,10 @@ class PilotRun:
     accept : float
         Mean acceptance probability.
     ended : bool
-        Whether the chain was long enough to tell; else cost, gradients, transitions and seconds are
-        those of three draws.
+        Whether the chain was long enough to tell; else cost, gradients and transitions are those of
+        three draws.
     transitions : float
         For an effective draw.
-    seconds : float
-        Processor time of an effective draw: for the log, never for a choice.
     """
 
     cost: float
@@ -151,7 +142,6 @@ class PilotRun:
     accept: float
     ended: bool
     transitions: float = np.nan
-    seconds: float = np.nan
 
 
 @doing("trying moves")
@@ -193,11 +183,9 @@ def pilot_chain(
     # The first one is where the chain begins.
     draws = np.empty((1 + TUNING + DRAWS, len(chain.state.v)))
     draws[0] = chain.state.v
-    cost, gradients, accept, seconds = np.zeros((4, TUNING + DRAWS))
+    cost, gradients, accept = np.zeros((3, TUNING + DRAWS))
     for i in range(TUNING + DRAWS):
-        began = time.thread_time()
         accept[i] = chain.advance(rng, tuning.transitions, tuning.gain())
-        seconds[i] = time.thread_time() - began
         gradients[i] = adaptation.gradients(chain)
         evaluations = tuning.transitions + GRADIENT * gradients[i]
         rows = costs.of_queries(sampler.target, chain.take_queries(), gradients[i])
@@ -205,8 +193,7 @@ def pilot_chain(
         draws[i + 1] = chain.state.v
         # Means of the latest draws alone: before step sizes are tuned, trajectories are long.
         latest = slice(max(0, i + 1 - LATEST), i + 1)
-        of_draw = cost, gradients, accept, seconds
-        mean = [float(each[latest].mean()) for each in of_draw]
+        mean = [float(each[latest].mean()) for each in (cost, gradients, accept)]
         if (i >= EARLIEST and mean[0] > to_beat) or cost.sum() > limit:
             # The chain would cost more than other kernels even if each draw were independent, or it
             # costs too much for a pilot run. It is judged as if every third draw were independent.
@@ -214,7 +201,7 @@ def pilot_chain(
             if stuck:
                 return nothing
             third = CUT_OFF * mean[0], CUT_OFF * mean[1], mean[2], False
-            return PilotRun(*third, CUT_OFF * tuning.transitions, CUT_OFF * mean[3])
+            return PilotRun(*third, CUT_OFF * tuning.transitions)
         if i < TUNING:
             chain, tuning = sampler.learn(chain, tuning, rng)
     if _never_moved(draws[TUNING:]):
@@ -227,7 +214,6 @@ def pilot_chain(
         float(accept[TUNING:].mean()),
         True,
         DRAWS * tuning.transitions / effective,
-        float(seconds[TUNING:].sum()) / effective,
     )
 
 

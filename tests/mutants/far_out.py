@@ -65,8 +65,8 @@ MUTANTS: Rows = {
     "sampling/choice.py": [
         (
             "no look at tails where moves are asked for",
-            "say_time(task, sampler)\n    warn_of_heavy_tails(task, sampler)",
-            "say_time(task, sampler)",
+            "sampler.target.parts))\n    warn_of_heavy_tails(task, sampler)",
+            "sampler.target.parts))",
             "tests/sampling/test_far_out.py::test_moves_that_are_asked_for_warn",
         ),
         (

@@ -37,6 +37,18 @@ def test_all_rows_where_no_subset_pays():
     assert target.spec.name == "hamiltonian" and not target.subsamples
 
 
+@pytest.mark.parametrize("few", [True, False])
+def test_few_rows_that_are_all_read_need_no_step(selection, caplog, monkeypatch, few):
+    """They take less time than the rest of an update: no more of them than that are few."""
+    caplog.set_level("INFO", "pymc.flymc")
+    monkeypatch.setattr(selection.candidates, "build", lambda *_: None)
+    selection.n_rows = int(selection.costs.few_rows) + (not few)
+    assert 200 < selection.costs.few_rows < 500
+    selection._with_all_rows()
+    assert "rows are read in every step" in caplog.messages[0]
+    assert any("leave out step=" in line for line in caplog.messages) == few
+
+
 @pytest.mark.slow
 def test_rare_categories():
     """Indicators of a few rows, all of one outcome: skewed tails, where joint moves stick."""
