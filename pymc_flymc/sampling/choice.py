@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from pymc_flymc.bounds import ExpansionBound, Taylor, is_for_joint_moves
 from pymc_flymc.regression.regression import names_of
-from pymc_flymc.reporting import log
 from pymc_flymc.sampling.adaptation import (
     HAMILTONIAN,
     JOINT,
@@ -20,14 +19,13 @@ from pymc_flymc.sampling.adaptation.base import Adaptation
 from pymc_flymc.sampling.adaptation.metropolis import PROPOSALS
 from pymc_flymc.sampling.bound_choice import (
     WITH_EFFECTS,
-    bright_rows_read,
     conditional_bounds,
     joint_bound,
-    joint_moves_read,
+    log_rows_read,
     valid_bounds,
 )
 from pymc_flymc.sampling.far_out import warn_of_heavy_tails
-from pymc_flymc.sampling.kernel_selection import KernelSelection
+from pymc_flymc.sampling.kernel_selection import best_surrogate, select_sampler
 from pymc_flymc.sampling.local_sweeps import check_local, local_sampler
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
@@ -102,19 +100,21 @@ def choose_sampler(
     """
     if kernel == "auto":
         kernel = _implied(task, resampling, proposal)
-    selection = KernelSelection(task)
     if kernel == "auto":
-        return replace(selection.best(), transitions=transitions)
+        sampler = replace(select_sampler(task), transitions=transitions)
+        if sampler.target.subsamples:
+            log_rows_read(task.problems, sampler.target)
+        return sampler
     given = {} if proposal == "auto" else {"proposal": proposal}  # some kernels have none
     adaptation: Adaptation = spec_of(kernel).adaptation(**given)
     if not adaptation.spec.fresh:
         return conditional_sampler(task, resampling, adaptation, transitions)
     taylor = _joint_bound(task, proposal, kernel)
     if adaptation.spec.exact:
-        sampler = replace(selection.surrogate(taylor), transitions=transitions)
+        sampler = replace(best_surrogate(task, taylor), transitions=transitions)
     else:
         sampler = task.sampler([taylor], adaptation, transitions=transitions)
-        log.info(joint_moves_read(task.problems[0], *sampler.target.parts))
+    log_rows_read(task.problems, sampler.target)
     warn_of_heavy_tails(task, sampler)
     return sampler
 
@@ -133,10 +133,8 @@ def conditional_sampler(
         sampler = local_sampler(task, adaptation, resampling, transitions)
     else:
         sampler = task.sampler(conditional_bounds(task), adaptation, resampling, transitions)
-    target = sampler.target
-    if target.subsamples:
-        for problem, part in zip(task.problems, target.parts, strict=True):
-            log.info(f"moves {bright_rows_read(problem, part)}")
+    if sampler.target.subsamples:
+        log_rows_read(task.problems, sampler.target)
     if adaptation.is_normal:
         warn_of_heavy_tails(task, sampler)
     return sampler
