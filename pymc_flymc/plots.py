@@ -32,8 +32,8 @@ LEAST_PROBABILITY = 1e-9
 LINE, MARGIN, WIDTH = 0.3, 2.2, 7.0
 #: Width and height of a panel of rows.
 PANEL = 3.6, 3.4
-#: Of this package's steps and of NUTS, as in all figures of the documentation; of what is neither.
-FIREFLY, NUTS, NEITHER = "#D55E00", "#0072B2", "#666666"
+#: Of this package's steps, as in all figures of the documentation; of all else.
+FIREFLY, NEITHER = "#D55E00", "#666666"
 
 
 def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotCollection:
@@ -52,7 +52,7 @@ def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotC
     -------
     PlotCollection
         With a point for each scalar parameter, the costliest above; of more than 40 parameters
-        these 40. Lines are where every row is read once, and what NUTS would have read, if known.
+        these 40. A line is where every row is read once.
 
     Raises
     ------
@@ -76,13 +76,10 @@ def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotC
     found = xr.Dataset({"cost": _points(run.read_for[order], heights)})
     size = WIDTH, LINE * len(order) + MARGIN
     plot = _collection(found, size, backend, pc_kwargs)
-    lines = {"all rows once": run.n_rows, "NUTS": run.nuts_rows}
-    for (name, rows), style in zip(lines.items(), (NEITHER, NUTS), strict=True):
-        if not np.isfinite(rows):
-            continue
-        plot.map(_line_at, name, value=float(rows), color=style, ignore_aes="all")
-        text = {"text": name, "color": style, "horizontal_align": "right"}
-        plot.map(_text_at, f"{name} text", x=float(rows), y=float(len(order)), **text)
+    name, rows = "all rows once", float(run.n_rows)
+    plot.map(_line_at, name, value=rows, color=NEITHER, ignore_aes="all")
+    text = {"text": name, "color": NEITHER, "horizontal_align": "right"}
+    plot.map(_text_at, f"{name} text", x=rows, y=float(len(order)), **text)
     plot.map(scatter_xy, "cost", color=FIREFLY, ignore_aes="all")
     names = [run.names[j] for j in order]
     plot.map(_name_lines, "names", heights=heights, names=names, store_artist=False)

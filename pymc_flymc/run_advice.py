@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pymc_flymc.reporting import count
 from pymc_flymc.run_numbers import Run
 from pymc_flymc.sampling.diagnostics import ChainDiagnostics, Drawn
 
@@ -24,10 +25,12 @@ MANY_PARAMETERS = 300
 def advice_on_run(run: Run) -> Iterator[str]:
     """Yield what should be done, if anything, of what all chains show together."""
     yield from _convergence(run)
-    if run.read > run.nuts_rows:
+    read = run.mean("likelihood_queries")
+    if read > run.n_rows and not run.reads_all:
         yield (
-            "More rows were read than NUTS would have read: leave out step=, unless that is "
-            "slower by the clock."
+            f"A draw read {count(read)} rows, more than the {run.n_rows:,} that there are: "
+            "subsampling saves nothing here. Read all rows, by FireflyHMC(bound=None), or leave "
+            "out step=."
         )
     elif run.bright > MANY_BRIGHT * run.n_rows:
         yield (

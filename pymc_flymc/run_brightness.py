@@ -11,7 +11,7 @@ from scipy.special import expit
 from pymc_flymc.kernels.factors import scratch_for
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.row_terms import row_terms
-from pymc_flymc.sampling.effective_draws import evenly
+from pymc_flymc.sampling.even_choice import evenly
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.data import design_of
 from pymc_flymc.target.target import Target

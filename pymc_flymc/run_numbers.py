@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.sampling.diagnostics import tail_index
-from pymc_flymc.sampling.effective_draws import evenly
+from pymc_flymc.sampling.even_choice import evenly
 from pymc_flymc.sampling.stopwatch import SETUP
 
 #: Scalar parameters that are looked at, of more an even choice.
@@ -48,11 +48,6 @@ class Run:
         Mean number of bright rows, and mean acceptance rate.
     read : float
         Rows read per effective draw.
-    nuts_gradients : float
-        Gradients that NUTS would take per effective draw, as estimated before sampling; NaN of
-        files that lack it. Draws are no measure: where the data say much, all that a model computes
-        of its parameters correlates with them nearly perfectly, and effects that sum to zero do so
-        without any data.
 
     Raises
     ------
@@ -92,8 +87,6 @@ class Run:
         self.every = _spacing(self._posterior)
         self.read_for = self.every * self.of("likelihood_queries").sum() / self.effective_of
         self.read = float(self.read_for[self.slowest])
-        known = "nuts_gradients" in stats
-        self.nuts_gradients = self.mean("nuts_gradients") if known else np.nan
 
     def of(self, name: str) -> np.ndarray:
         """Return a statistic of all draws, shape (chains, draws)."""
@@ -153,11 +146,6 @@ class Run:
     def reads_all(self) -> bool:
         """Whether no row was ever dark."""
         return self.bright == self.n_rows
-
-    @property
-    def nuts_rows(self) -> float:
-        """Rows that NUTS would have read per effective draw, NaN if that is not known."""
-        return self.nuts_gradients * self.n_rows
 
     @property
     def worst(self) -> int:

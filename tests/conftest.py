@@ -15,7 +15,6 @@ from pymc_flymc import FireflyMH
 from pymc_flymc.graphs import memoise
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.derivatives import RowDerivatives
-from pymc_flymc.sampling import time_estimates
 from pymc_flymc.sampling.adaptation import KERNELS
 from tests.support import patches
 from tests.support.data import load_data
@@ -100,16 +99,6 @@ def blas_of_one_thread():
 def keep_all_compiled():
     """What a worker has compiled serves all its tests."""
     memoise.KEPT = 10_000
-
-
-@pytest.fixture(scope="session", autouse=True)
-def times_without_rehearsals(request):
-    """What the log says of time is that of pilot runs: of a small model, rehearsals take longest.
-
-    Nothing but the log depends on them. Its own tests, and slow ones, make them.
-    """
-    if not seeks_examples(request.config):
-        time_estimates.rehearse = lambda *_: None
 
 
 @pytest.fixture(scope="session", autouse=True)

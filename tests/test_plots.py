@@ -35,7 +35,7 @@ def test_cost_of_each_parameter():
     axes = plot.get_viz("plot", "cost")
     assert [label.get_text() for label in axes.get_yticklabels()][-1] == "beta[sex]"
     lines = [line.get_xdata()[0] for line in axes.get_lines()]
-    assert lines == [ROWS, run.nuts_rows]
+    assert lines == [ROWS]
 
 
 def test_costs_of_many_parameters():

@@ -27,7 +27,6 @@ def run_of(draws=None, **changed):
         "n_bright": 1.0,
         "likelihood_queries": 2.0,
         "n_rows": ROWS,
-        "nuts_gradients": 4.2,
         "acceptance_probability": 0.9,
         "transitions": 2,
         "moved": True,
@@ -246,51 +245,13 @@ def test_thinned_chains():
     assert float(advised[1]) == pytest.approx(float(advised[0]), rel=0.2)
 
 
-def test_what_nuts_would_have_read():
-    """The more, the more parameters correlate; what is computed of parameters changes nothing."""
-    X, y = logistic_rows(2_000, 3)
-    X[:, 2] = X[:, 1] + 0.05 * X[:, 2]
-
-    def read(more):
-        model = logistic_model(X, y)
-        with model:
-            beta = model["beta"]
-            more(beta)
-            step = FireflyMH(kernel="joint")
-        idata = sample(model, step)
-        return report(idata).table["NUTS would have read"], idata.posterior["beta"]
-
-    def computed(beta):
-        pm.Deterministic("total", beta.sum())  # an exact sum
-        pm.Deterministic("odds", pm.math.exp(beta))  # and nearly a linear function
-
-    said, draws = read(computed)
-    assert said == read(lambda _: None)[0]
-    # Of the Laplace approximation at the mode, which is close to the mean of these draws.
-    p = 1.0 / (1.0 + np.exp(-X @ draws.mean(("chain", "draw")).to_numpy()))
-    covariance = np.linalg.inv((X.T * p * (1.0 - p)) @ X + np.eye(3))
-    sds = np.sqrt(np.diag(covariance))
-    kappa = np.linalg.cond(covariance / np.outer(sds, sds))
-    rows = float(said.removeprefix("about ").replace(",", ""))
-    assert rows == pytest.approx(4.2 * np.sqrt(kappa) * len(y), rel=0.1)
-
-
-def test_effects_that_sum_to_zero_do_not_seem_costly_for_nuts():
-    """Their draws are dependent to the last bit, without any data."""
-    rng = np.random.default_rng(0)
-    group, y = rng.integers(0, 5, 2_000), rng.random(2_000) < 0.5
-    with pm.Model() as model:
-        effect = pm.ZeroSumNormal("effect", 1.0, shape=5)
-        pm.Bernoulli("y", logit_p=pm.Normal("mu") + effect[group], observed=y)
-        step = FireflyMH(kernel="joint")
-    said = report(sample(model, step)).table["NUTS would have read"]
-    assert float(said.removeprefix("about ").replace(",", "")) < 10.0 * 2_000
-
-
-def test_files_without_an_estimate_of_nuts():
-    """It is left out, and advises nothing."""
-    found = report(run_of(nuts_gradients=np.nan, likelihood_queries=1e7))
-    assert "NUTS would have read" not in found.table and found.advice == ()
+def test_more_rows_read_than_there_are():
+    """Not if all of them are read, in turn: each gradient does that."""
+    changed = CONDITIONAL | {"n_rows": 100, "n_bright": 20, "likelihood_queries": 150.0}
+    first, *_ = report(run_of(**changed)).advice
+    assert first.startswith("A draw read about 150 rows, more than the 100 that there are")
+    for fewer in {"n_bright": 100}, {"likelihood_queries": 90.0}:
+        assert not any("leave out" in each for each in report(run_of(**changed | fewer)).advice)
 
 
 def test_a_run_that_was_saved(tmp_path):

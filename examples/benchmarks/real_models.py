@@ -27,10 +27,10 @@ def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray, Any]:
     return with_intercept(data["X"]), data["y"], data
 
 
-def logistic(X: np.ndarray, y: np.ndarray) -> pm.Model:
-    """Logistic regression with N(0, 1) coefficients."""
+def logistic(X: np.ndarray, y: np.ndarray, sd: float = 1.0) -> pm.Model:
+    """Logistic regression with N(0, sd^2) coefficients."""
     with pm.Model() as model:
-        beta = pm.Normal("beta", 0.0, 1.0, shape=X.shape[1])
+        beta = pm.Normal("beta", 0.0, sd, shape=X.shape[1])
         pm.Bernoulli("y", logit_p=X @ beta, observed=y.astype(int))
     return model
 

@@ -26,7 +26,7 @@ from pymc_flymc.out_of_core.stored_model import containers_of
 from pymc_flymc.reading.casts import cast_rows
 from pymc_flymc.reading.row_axes import check_rows_alone
 from pymc_flymc.reporting import reporting
-from pymc_flymc.sampling.effective_draws import evenly
+from pymc_flymc.sampling.even_choice import evenly
 from pymc_flymc.settings import check, is_number
 
 #: Rows that are evaluated at a time, for all draws: they stay in the processor's caches.

@@ -1,4 +1,4 @@
-"""Bounds for a model's likelihoods, and what is said of the rows that moves read under them."""
+"""Bounds for likelihoods, and the line of the log on the rows that moves read under them."""
 
 from collections.abc import Sequence
 
@@ -12,13 +12,21 @@ from pymc_flymc.bounds import (
     is_for_joint_moves,
 )
 from pymc_flymc.regression.matrices import LARGEST_DENSE
-from pymc_flymc.reporting import count
+from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.target.building import MOSTLY
-from pymc_flymc.target.target import TargetPart
+from pymc_flymc.target.target import Target
 
 #: End of messages: in joint moves the Taylor bound has a single radius for all coefficients.
 WITH_EFFECTS = f" with more than {LARGEST_DENSE} coefficients, of groups or sparse columns"
+#: What moves are called in the log, by the name of their kernel; of others, by that name.
+MOVES = {
+    "joint": "joint moves",
+    "surrogate": "surrogate moves",
+    "hamiltonian": "conditional Hamiltonian moves",
+    "metropolis": "conditional Metropolis moves",
+    "local": "local sweeps",
+}
 #: Rows looked at for a first estimate.
 SAMPLE_ROWS = 20_000
 
@@ -33,20 +41,19 @@ def conditional_bounds(task: SamplingTask) -> list[Bound]:
     ]
 
 
-def joint_moves_read(problem: Problem, part: TargetPart) -> str:
-    """Say what joint moves read, for the log."""
-    return (
-        f"joint moves read {count(part.expected_bright)} of {problem.design.n_rows:,} rows of "
-        f"{problem.name!r} each ({part.bound.name} bound)"
-    )
-
-
-def bright_rows_read(problem: Problem, part: TargetPart) -> str:
-    """Say what conditional moves read, for the log: their name comes before it."""
-    return (
-        f"read the bright rows, {count(part.expected_bright)} of {problem.design.n_rows:,} "
-        f"of {problem.name!r} ({part.bound.name} bound)"
-    )
+def log_rows_read(problems: Sequence[Problem], target: Target) -> None:
+    """Log how many rows an update reads, of how many of each likelihood."""
+    spec = target.spec
+    moves = MOVES.get(spec.name, f"conditional {spec.name} moves")
+    for problem, part in zip(problems, target.parts, strict=True):
+        rows, n_rows = count(part.expected_bright), f"{problem.design.n_rows:,}"
+        if spec.fresh:
+            read = f"{rows} of {n_rows} rows of {problem.name!r} each"
+        else:
+            read = f"the bright rows, {rows} of {n_rows} of {problem.name!r}"
+        exact = target.data.exact
+        of_exact = "" if exact is None else f", and {len(exact.X):,} in each step of trajectories"
+        log.info(f"{moves} read {read} ({part.bound.name} bound){of_exact}")
 
 
 def valid_bounds(problem: Problem) -> list[Bound]:

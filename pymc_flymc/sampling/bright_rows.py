@@ -8,7 +8,7 @@ from pymc_flymc.bounds import Problem
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.reading.flat import DensityGraph, Layout
 from pymc_flymc.reporting import count
-from pymc_flymc.sampling.effective_draws import evenly
+from pymc_flymc.sampling.even_choice import evenly
 from pymc_flymc.target.target import Target
 
 #: Bright rows are mentioned from this number on, and from this number for each coefficient:

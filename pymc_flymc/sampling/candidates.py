@@ -1,15 +1,14 @@
-"""Kernels that may sample a model, and the least that an effective draw costs under each."""
+"""Kernels that may sample a model, and what an effective draw usually costs under each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pymc_flymc.anchor.expanded_density import expanded_density
-from pymc_flymc.bounds import Bound, ExpansionBound
+from pymc_flymc.bounds import AllRows, Bound, ExpansionBound
 from pymc_flymc.kernels.rescaling import reading_moves
 from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE
 from pymc_flymc.sampling.bound_choice import (
@@ -23,78 +22,59 @@ from pymc_flymc.sampling.costs import GRADIENT, Costs
 from pymc_flymc.sampling.proposal_weights import pilot_approximation
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
-from pymc_flymc.sampling.time_estimates import PilotTime
 from pymc_flymc.target.kernel_spec import KernelSpec
 
-#: Gradients per effective draw at the fewest: also of all rows, where no pilot run of trajectories
-#: says better.
+#: Gradients per effective draw of trajectories, where nothing holds them back.
 GRADIENTS = 5.0
-#: Usual cost of moves by weights, over the least; what promises less than this over all rows is not
-#: tried. Pilot runs find less, about two (`examples.benchmarks.pilots`): short chains hardly show
-#: what makes such moves slow. Of a centred horseshoe, which `examples.benchmarks.real` has, they
-#: find surrogate and conditional Hamiltonian moves about as dear; effective draws by surrogate ones
-#: took 1.8 times as long, with another seed over 5.
+#: Usual cost of moves by weights, over the cost if all goes well: weights vary more than the
+#: Laplace approximation shows.
 USUAL = 4.0
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Candidate:
-    """A kernel that may sample the model.
+    """A kernel that may sample a model. Costs are in rows read in turn.
 
     Attributes
     ----------
     spec : KernelSpec
-    what : str
-    build : callable
-        Returns its `Sampler`, with default settings.
-    rows : float
-        Cost of an effective draw without gradients, in rows read in turn, if all goes well.
-    by_expansion : bool
-        Whether its bounds are expansions.
-    gradient, gradients : float
-        Cost of a gradient, and their number per effective draw if all goes well.
-    held_back : float
-        How many times as many gradients that is as without bright rows.
-    over_least : float
-        What an effective draw usually costs, over the least.
-    as_all_rows : bool
-        Whether its trajectories are those of Hamiltonian Monte Carlo on all rows, for no more than
-        one row is usually bright.
-    time : PilotTime, optional
-        Of an effective draw, if a pilot run has shown it.
+    bounds : sequence of Bound
+        One for each likelihood.
+    gradients, rows : float
+        Costs of an effective draw if all goes well: of its gradients, and of all else.
+    over : float
+        Usual cost of an effective draw, over that.
+    n_exact : int
+        Rows that a surrogate treats exactly.
     """
 
     spec: KernelSpec
-    what: str
-    build: Callable[[], Sampler]
+    bounds: Sequence[Bound]
+    gradients: float
     rows: float = 0.0
-    by_expansion: bool = True
-    gradient: float = 0.0
-    gradients: float = 0.0
-    held_back: float = 1.0
-    over_least: float = USUAL
-    as_all_rows: bool = False
-    cost: float = np.inf
-    time: PilotTime | None = None
-    sampler: Sampler | None = None
-
-    @property
-    def least(self) -> float:
-        """Cost of an effective draw, in rows read in turn, if all goes well."""
-        return self.rows + self.gradients * self.gradient
+    over: float = 1.0
+    n_exact: int = 0
 
     @property
     def usual(self) -> float:
-        """Cost of an effective draw, in rows read in turn, as it usually goes."""
-        return self.over_least * self.least
+        """Usual cost of an effective draw."""
+        return self.over * (self.rows + self.gradients)
 
-    def built(self) -> Sampler:
-        """Return the sampler, built once."""
-        if self.sampler is None:
-            self.sampler = self.build()
-        return self.sampler
+    @property
+    def reads_all(self) -> bool:
+        """Whether it reads all rows."""
+        return any(isinstance(bound, AllRows) for bound in self.bounds)
+
+    @property
+    def by_expansion(self) -> bool:
+        """Whether its bounds are expansions, which tails may exceed."""
+        return all(isinstance(bound, ExpansionBound) for bound in self.bounds)
+
+    def sampler(self, task: SamplingTask) -> Sampler:
+        """Build what samples by it."""
+        return task.sampler(self.bounds, self.spec.adaptation(), n_exact=self.n_exact)
 
 
 class Candidates:
@@ -117,79 +97,73 @@ class Candidates:
         self.n_rows = sum(problem.design.n_rows for problem in self.problems)
         self.costs = Costs.of(self.problems)
 
-    @cached_property
-    def taylor(self) -> ExpansionBound | None:
-        """The bound for joint moves, if there is one."""
-        return joint_bound(self.problems)
-
     def all(self) -> list[Candidate]:
         """Return all that may sample the model."""
-        found, taylor = [self.conditional()], self.taylor
-        if taylor is not None:
-            rows = estimate_rows(taylor, self.problems[0])
-            kept = estimate_kept(taylor, self.problems[0])
-            found += [self.joint(taylor, rows), *self.surrogates(rows, kept, taylor)]
-        return found
+        taylor = joint_bound(self.problems)
+        fresh = [] if taylor is None else [self.joint(taylor), *self.surrogates(taylor)]
+        return [*self.conditional(), *fresh]
 
-    def conditional(self) -> Candidate:
-        """Return trajectories given the brightness, under the tightest bounds for these."""
+    def conditional(self) -> list[Candidate]:
+        """Return trajectories given the brightness, under the tightest bounds, and on all rows.
+
+        The former are left out if they promise too little over the latter.
+        """
         bounds = [tightest(valid_bounds(problem), problem) for problem in self.problems]
-        pairs = zip(bounds, self.problems, strict=True)
-        bright = sum(estimate_rows(*pair) for pair in pairs)
-        n_parameters = len(self.problems[0].anchor.theta)
+        bright = sum(map(estimate_rows, bounds, self.problems))
         # Each bright row holds the parameters where they are, with about twice the posterior's
         # precision in the row's direction: many bright rows hold back any conditional update.
-        held_back = max(1.0, bright / n_parameters)
-        each, read = self.costs.evaluation, 2.0 * self.costs.bright * bright
-        return Candidate(
-            HAMILTONIAN,
-            "conditional Hamiltonian moves",
-            lambda: self.build(bounds, HAMILTONIAN),
-            by_expansion=all(isinstance(bound, ExpansionBound) for bound in bounds),
-            gradient=GRADIENT * each + read,
-            gradients=GRADIENTS * held_back,
-            held_back=held_back,
-            over_least=1.0,
-            as_all_rows=bright < 1.0,
-        )
+        held_back = max(1.0, bright / len(self.problems[0].anchor.theta))
+        each = GRADIENT * self.costs.evaluation
+        given = GRADIENTS * held_back * (each + 2.0 * self.costs.bright * bright)
+        some = Candidate(HAMILTONIAN, bounds, given)
+        none = [AllRows()] * len(self.problems)
+        every = Candidate(HAMILTONIAN, none, GRADIENTS * (each + self.n_rows))
+        if bright < 1.0:  # trajectories are the same: to read all rows never pays
+            return [some, replace(every, over=np.inf)]
+        # Trajectories on all rows have no surprises. Others must promise a good deal more.
+        return [some, every] if USUAL * some.usual <= every.usual else [every]
 
-    def joint(self, taylor: ExpansionBound, rows: float) -> Candidate:
-        """Return joint updates of (theta, z), which read so many rows."""
+    def joint(self, taylor: ExpansionBound) -> Candidate:
+        """Return joint updates of (theta, z)."""
         # Their weights vary at least as much as those of the Laplace approximation alone.
         density = expanded_density(self.task.graph, self.task.others)
         weighed = pilot_approximation(density, self.problems[0].anchor)
-        # A move of a scale takes about as long as a transition, and each has as many.
-        moves = 1 + reading_moves(self.task.graph.scales)
-        each = self.costs.evaluation + self.costs.drawn * rows
-        cost = weighed.autocorrelation_time * moves * each
-        return Candidate(JOINT, "joint moves", lambda: self.build([taylor], JOINT), cost)
+        cost = self.of_proposal(estimate_rows(taylor, self.problems[0]))
+        return Candidate(JOINT, [taylor], 0.0, weighed.autocorrelation_time * cost, USUAL)
 
-    def surrogates(self, rows: float, kept: int, taylor: ExpansionBound) -> list[Candidate]:
-        """Return surrogates with more and more exact rows.
+    def of_proposal(self, rows: float) -> float:
+        """Return the cost of a joint proposal that reads so many rows, and of moves of scales.
 
-        Parameters
-        ----------
-        rows : float
-            Those that joint updates would read.
-        kept : int
-            Rows that are kept bright: they are exact in any case.
-        taylor : ExpansionBound
+        A move of a scale takes about as long as a proposal, and each proposal has as many.
         """
-        found = []
-        for n_exact in sorted({max(kept, int(share * self.n_rows)) for share in SHARES}):
-            found.append(
-                Candidate(
-                    SURROGATE,
-                    f"surrogate moves with {n_exact:,} exact rows",
-                    lambda n=n_exact: self.build([taylor], SURROGATE, n),  # type: ignore[misc]
-                    # As if the exact rows were always bright otherwise, which is the best case.
-                    self.costs.drawn * max(rows - n_exact, 0.0),
-                    gradient=GRADIENT * self.costs.evaluation + n_exact,
-                    gradients=GRADIENTS,
-                )
-            )
-        return found
+        moves = 1 + reading_moves(self.task.graph.scales)
+        return moves * (self.costs.evaluation + self.costs.drawn * rows)
 
-    def build(self, bounds: Sequence[Bound], spec: KernelSpec, n_exact: int = 0) -> Sampler:
-        """Build what samples by a kernel under bounds, one for each likelihood."""
-        return self.task.sampler(bounds, spec.adaptation(), n_exact=n_exact)
+    def surrogates(self, taylor: ExpansionBound) -> list[Candidate]:
+        """Return surrogates with more and more exact rows."""
+        (problem,) = self.problems
+        rows, kept = estimate_rows(taylor, problem), estimate_kept(taylor, problem)
+        each, drawn = GRADIENT * self.costs.evaluation, self.costs.drawn
+        # Kept rows are exact in any case. As if exact rows were always bright otherwise.
+        return [
+            Candidate(
+                SURROGATE,
+                [taylor],
+                GRADIENTS * (each + n_exact),
+                drawn * max(rows - n_exact, 0.0),
+                USUAL,
+                n_exact,
+            )
+            for n_exact in sorted({max(kept, int(share * self.n_rows)) for share in SHARES})
+        ]
+
+    def slowed(self, candidate: Candidate, slower: float, rows: float) -> Candidate:
+        """Return a candidate as it is after joint moves, which read rows, were slower than usual.
+
+        Log weights add up over rows. A share of the rows has about this share of their variance, by
+        whose exponential transitions are more.
+        """
+        if candidate.spec is not SURROGATE or not candidate.rows:
+            return candidate
+        share = min(candidate.rows / (self.costs.drawn * max(rows, 1.0)), 1.0)
+        return replace(candidate, rows=candidate.rows * max(slower, 1.0) ** share)

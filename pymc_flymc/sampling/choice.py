@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from pymc_flymc.bounds import ExpansionBound, Taylor, is_for_joint_moves
 from pymc_flymc.regression.regression import names_of
-from pymc_flymc.reporting import log
 from pymc_flymc.sampling.adaptation import (
     HAMILTONIAN,
     JOINT,
@@ -20,18 +19,16 @@ from pymc_flymc.sampling.adaptation.base import Adaptation
 from pymc_flymc.sampling.adaptation.metropolis import PROPOSALS
 from pymc_flymc.sampling.bound_choice import (
     WITH_EFFECTS,
-    bright_rows_read,
     conditional_bounds,
     joint_bound,
-    joint_moves_read,
+    log_rows_read,
     valid_bounds,
 )
 from pymc_flymc.sampling.far_out import warn_of_heavy_tails
-from pymc_flymc.sampling.kernel_selection import KernelSelection
+from pymc_flymc.sampling.kernel_selection import best_surrogate, select_sampler
 from pymc_flymc.sampling.local_sweeps import check_local, local_sampler
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
-from pymc_flymc.sampling.time_estimates import say_time
 from pymc_flymc.settings import check_choice
 from pymc_flymc.target.resampling import Resampling
 
@@ -94,7 +91,7 @@ def choose_sampler(
 ) -> Sampler:
     """Return a sampler with the bound and kernel asked for, or else with those that cost least.
 
-    `check_settings` has let the settings pass. How long sampling takes is logged.
+    `check_settings` has let the settings pass. The rows that moves read are logged.
 
     Raises
     ------
@@ -103,20 +100,21 @@ def choose_sampler(
     """
     if kernel == "auto":
         kernel = _implied(task, resampling, proposal)
-    selection = KernelSelection(task)
     if kernel == "auto":
-        return replace(selection.best(), transitions=transitions)
+        sampler = replace(select_sampler(task), transitions=transitions)
+        if sampler.target.subsamples:
+            log_rows_read(task.problems, sampler.target)
+        return sampler
     given = {} if proposal == "auto" else {"proposal": proposal}  # some kernels have none
     adaptation: Adaptation = spec_of(kernel).adaptation(**given)
     if not adaptation.spec.fresh:
         return conditional_sampler(task, resampling, adaptation, transitions)
     taylor = _joint_bound(task, proposal, kernel)
     if adaptation.spec.exact:
-        sampler = replace(selection.surrogate(taylor), transitions=transitions)
+        sampler = replace(best_surrogate(task, taylor), transitions=transitions)
     else:
         sampler = task.sampler([taylor], adaptation, transitions=transitions)
-        log.info(joint_moves_read(task.problems[0], *sampler.target.parts))
-        say_time(task, sampler)
+    log_rows_read(task.problems, sampler.target)
     warn_of_heavy_tails(task, sampler)
     return sampler
 
@@ -127,7 +125,7 @@ def conditional_sampler(
     adaptation: Adaptation,
     transitions: int | None,
 ) -> Sampler:
-    """Return the sampler of the conditional kernel asked for; log how long sampling takes.
+    """Return the sampler of the conditional kernel asked for; log the rows that it reads.
 
     Warn if its proposals would hardly reach a tail of the posterior.
     """
@@ -135,11 +133,8 @@ def conditional_sampler(
         sampler = local_sampler(task, adaptation, resampling, transitions)
     else:
         sampler = task.sampler(conditional_bounds(task), adaptation, resampling, transitions)
-    target = sampler.target
-    if target.subsamples:
-        for problem, part in zip(task.problems, target.parts, strict=True):
-            log.info(f"moves {bright_rows_read(problem, part)}")
-    say_time(task, sampler)
+    if sampler.target.subsamples:
+        log_rows_read(task.problems, sampler.target)
     if adaptation.is_normal:
         warn_of_heavy_tails(task, sampler)
     return sampler

@@ -27,6 +27,8 @@ DRAWN, DRAWN_NUMBER = 450e-9, 1.5e-9
 TERM, OVERHEAD_ROWS = 1e-9, 30.0
 #: A gradient and its way back to the parameters cost about so many evaluations.
 GRADIENT = 2.0
+#: Seconds that PyMC and a step take for a draw, in addition to the kernel.
+PYMC_DRAW = 20e-6
 #: Rows that a draw may cost even if it gains little: some four tenths of a millisecond, in which
 #: three Student t regressions (california, diamonds, cep of `examples.benchmarks.real_models`) had
 #: 1.2 to 7 times as many effective draws, at no more time for each.
@@ -65,6 +67,11 @@ class Costs(NamedTuple):
             1.0 + (DRAWN + DRAWN_NUMBER * numbers) / seconds,
             OVERHEAD_ROWS + (terms + _numbers(geometry)) * TERM / seconds,
         )
+
+    @property
+    def few_rows(self) -> float:
+        """Rows that are read in turn in the time of the rest of a draw with one gradient."""
+        return PYMC_DRAW / self.seconds + GRADIENT * self.evaluation
 
     def of_queries(self, target: Target, queries: float, gradients: float) -> float:
         """Cost of likelihood queries.

@@ -32,13 +32,10 @@ class Independence:
     heavy_tails : bool
         Whether the posterior is too far from the proposal distribution: some weights stand out,
         and their Pareto index (Vehtari et al. 2024) says that they have no finite variance.
-    outstanding : bool
-        Whether one of the weights stands out, so that the time is a rough estimate.
     """
 
     autocorrelation_time: float
     heavy_tails: bool
-    outstanding: bool = False
 
     @classmethod
     def of(cls, log_weights: np.ndarray) -> Independence:
@@ -50,7 +47,7 @@ class Independence:
         n = len(log_weights)
         finite = log_weights[np.isfinite(log_weights)]
         if len(finite) < n // 2:
-            return cls(np.inf, True, True)
+            return cls(np.inf, True)
         weights = np.exp(log_weights - finite.max())
         probability = weights / weights.sum()
         positive = weights > 0.0
@@ -61,7 +58,7 @@ class Independence:
         # Where no weight stands out, a large index means nothing. It may be NaN.
         outstanding = bool(probability.max() > LARGEST_WEIGHT / n)
         heavy = outstanding and not pareto_index(finite) <= PILOT_TAIL_INDEX
-        return cls(each, heavy, outstanding)
+        return cls(each, heavy)
 
 
 def pilot_approximation(density: ExpandedDensity, anchor: Anchor) -> Independence:

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.sampling.adaptation.base import Adaptation
-from pymc_flymc.sampling.nuts_gradients import nuts_gradients
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.target.building import build_target
 from pymc_flymc.target.resampling import Resampling
@@ -34,11 +32,6 @@ class SamplingTask:
     problems: Sequence[Problem]
     bounds: Sequence[Bound | str]
     others: np.ndarray
-
-    @cached_property
-    def nuts_gradients(self) -> float:
-        """Gradients that NUTS would take per effective draw, by the Laplace approximation."""
-        return nuts_gradients(self.problems[0].anchor.geometry)
 
     def sampler(
         self,

@@ -95,7 +95,7 @@ class FireflyMH(FireflyStep):
 
     See Also
     --------
-    FireflyHMC : trajectories without pilot runs of other kernels.
+    FireflyHMC : trajectories, without a choice of the kernel.
     report : what a run read, and what would help.
     weighted : rows that count with weights.
 

@@ -61,10 +61,7 @@ class Setup(SamplingTask):
     @property
     def statistics(self) -> dict[str, float]:
         """Return the statistics that are the same for all draws."""
-        return {
-            "n_rows": sum(problem.design.n_rows for problem in self.problems),
-            "nuts_gradients": self.nuts_gradients,
-        }
+        return {"n_rows": sum(problem.design.n_rows for problem in self.problems)}
 
 
 def read(

@@ -62,7 +62,6 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         "acceptance_probability": (np.float64, []),
         "transitions": (np.int64, []),
         "n_rows": (np.int64, []),
-        "nuts_gradients": (np.float64, []),
         "anchor_moved": (np.bool_, []),
         **STATISTICS,
         **TIMES,

@@ -1,5 +1,7 @@
 """Which bound and which moves "auto" takes."""
 
+from dataclasses import dataclass, field
+
 import arviz as az
 import numpy as np
 import pymc as pm
@@ -8,14 +10,12 @@ from scipy.special import expit
 
 import pymc_flymc.sampling.choice
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor, reporting
-from pymc_flymc.sampling import candidates
-from pymc_flymc.sampling import kernel_selection as selections
+from pymc_flymc.bounds import AllRows
+from pymc_flymc.sampling import candidates, kernel_selection
 from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE
-from pymc_flymc.sampling.candidates import Candidate
-from pymc_flymc.sampling.kernel_selection import KernelSelection
-from pymc_flymc.sampling.pilot_runs import JointPilot, PilotRun
+from pymc_flymc.sampling.candidates import Candidate, Candidates
+from pymc_flymc.sampling.kernel_selection import select_sampler
 from pymc_flymc.sampling.proposal_weights import Independence
-from pymc_flymc.sampling.sampler import Sampler
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import drive, logistic_step
@@ -81,12 +81,12 @@ def test_no_independent_proposals_for_a_funnel():
 
 
 @pytest.fixture
-def selection(monkeypatch):
+def task(monkeypatch):
     """Of a plain logistic regression on 4,000 rows; nothing of it has been compiled or tried."""
     found = []
 
     def record(task, *_):
-        found.append(KernelSelection(task))
+        found.append(task)
         raise StopIteration
 
     monkeypatch.setattr(pymc_flymc.sampling.choice, "choose_sampler", record)
@@ -95,53 +95,144 @@ def selection(monkeypatch):
     return found[0]
 
 
-def test_many_bright_rows_hold_back_conditional_updates(selection, monkeypatch):
+@dataclass
+class Selection:
+    """What a selection does with candidates that are given: nothing is built.
+
+    `chains` and `joint` are what pilot runs find, `tails` the rows that kernels miss there.
+    """
+
+    chains: list = field(default_factory=list)
+    joint: tuple = (Independence(1.0, False), 1.0)
+    tails: dict = field(default_factory=dict)
+    tried: list = field(default_factory=list)
+
+    def of(self, task, candidates, monkeypatch):
+        def chain(candidate, *_):
+            self.tried.append(candidate)
+            return self.chains.pop(0)
+
+        def weigh(candidate, *_):
+            self.tried.append(candidate)
+            return self.joint
+
+        def far(_, candidate, __):
+            return self.tails.get(candidate.spec.name)
+
+        monkeypatch.setattr(Candidate, "sampler", lambda candidate, _: candidate)
+        monkeypatch.setattr(Candidates, "all", lambda _: candidates)
+        for name, of in ("pilot_chain", chain), ("pilot_joint_moves", weigh):
+            monkeypatch.setattr(kernel_selection, name, of)
+        monkeypatch.setattr(kernel_selection, "_rows_in_tails", far)
+        return select_sampler(task)
+
+
+def kernel(spec, usual, bound=None, **more):
+    return Candidate(spec, [bound or Taylor()], usual, **more)
+
+
+EVERY = kernel(HAMILTONIAN, 1000.0, AllRows())
+
+
+def test_many_bright_rows_hold_back_conditional_updates(task, monkeypatch):
     found = []
+    selection = Candidates(task)
+    selection.n_rows = 10**9
     for bright in (3.0, 30.0, 300.0):
         monkeypatch.setattr(candidates, "estimate_rows", lambda *_, bright=bright: bright)
-        trajectories = selection.candidates.conditional()
-        found.append((trajectories.gradients, trajectories.held_back))
+        given, _ = selection.conditional()
+        each = 2.0 * selection.costs.evaluation + 2.0 * selection.costs.bright * bright
+        found.append(given.usual / each)
     # By as much as there are more bright rows than parameters.
-    np.testing.assert_allclose(np.array(found) / found[0], np.outer([1.0, 10.0, 100.0], [1.0, 1.0]))
+    np.testing.assert_allclose(found, candidates.GRADIENTS * np.array([1.0, 10.0, 100.0]))
 
 
-def test_moves_that_miss_tails_are_not_selected(selection, monkeypatch):
-    chosen = []
-    monkeypatch.setattr(selection, "_try", lambda candidate, *_: setattr(candidate, "cost", 1.0))
-    monkeypatch.setattr(selection, "_say", lambda best, why: chosen.append(best.spec))
-    monkeypatch.setattr(Candidate, "built", lambda candidate: None)
-    for rows in (None, 1.0):
-        found = {JOINT: rows}
-        monkeypatch.setattr(selection, "_rows_in_tails", lambda each, f=found: f.get(each.spec))
-        selection.best()
-    assert chosen[0] is JOINT and chosen[1] is not JOINT
+def test_all_rows_are_read_unless_others_promise_a_good_deal_more(task, monkeypatch):
+    """But never where no row is bright: trajectories are the same."""
+    monkeypatch.setattr(candidates, "estimate_rows", lambda *_: 3.0)
+    selection = Candidates(task)
+    given, every = selection.conditional()
+    assert every.reads_all and not given.reads_all
+    each = 2.0 * selection.costs.evaluation
+    selection.n_rows = int(candidates.USUAL * given.usual / candidates.GRADIENTS - each)
+    assert [each.reads_all for each in selection.conditional()] == [True]
+    selection.n_rows += 1
+    assert len(selection.conditional()) == 2
+    monkeypatch.setattr(candidates, "estimate_rows", lambda *_: 0.9)
+    selection.n_rows = 1
+    given, every = selection.conditional()
+    assert given.usual < every.usual == np.inf
 
 
-@pytest.mark.parametrize("fault", ["rows", "distribution"])
-def test_surrogates_are_tried_where_they_can_help(selection, monkeypatch, fault):
-    """What makes joint moves fail decides: bright rows, of which a surrogate must treat most."""
-    rows = 50.0
-    (time, of_parameters) = (1000.0, 1.0) if fault == "rows" else (1000.0, 800.0)
-    monkeypatch.setattr(
-        candidates, "pilot_approximation", lambda *_: Independence(of_parameters, False)
+def test_the_cheapest_is_taken_untried_if_others_are_dearer(task, monkeypatch):
+    best, dear = kernel(HAMILTONIAN, 10.0), kernel(SURROGATE, 10.0 * kernel_selection.NEAR)
+    selection = Selection()
+    assert selection.of(task, [EVERY, dear, best], monkeypatch) is best
+    assert not selection.tried
+
+
+@pytest.mark.parametrize(("cost", "is_taken"), [(18.0, True), (20.0, False)])
+def test_one_chain_decides_between_two(task, monkeypatch, cost, is_taken):
+    best, second, third = (kernel(SURROGATE, usual) for usual in (10.0, 19.0, 19.5))
+    selection = Selection([cost])
+    found = selection.of(task, [third, second, best, EVERY], monkeypatch)
+    assert found is (best if is_taken else second)
+    assert selection.tried == [best]
+
+
+@pytest.mark.parametrize(
+    ("time", "heavy", "is_taken"), [(1.0, False, True), (1.0, True, False), (1e6, False, False)]
+)
+def test_joint_moves_are_weighed(task, monkeypatch, time, heavy, is_taken):
+    joint, other = kernel(JOINT, 0.0, rows=10.0), kernel(HAMILTONIAN, 500.0)
+    selection = Selection(joint=(Independence(time, heavy), 1.0))
+    found = selection.of(task, [joint, other, EVERY], monkeypatch)
+    assert found is (joint if is_taken else other)
+    assert selection.tried == [joint]
+
+
+def test_moves_that_miss_tails_are_not_selected(task, monkeypatch):
+    """Nor are others under expansions that treat fewer rows exactly than are bright there."""
+    few, some, many = (
+        kernel(SURROGATE, usual, n_exact=n) for usual, n in ((5.0, 0), (50.0, 20), (400.0, 90))
     )
-    monkeypatch.setattr(
-        selections, "pilot_joint_moves", lambda *_: JointPilot(Independence(time, False), rows)
-    )
-    joint = selection.candidates.joint(Taylor(), rows)
-    joint.sampler = Sampler(object(), None, None)
-    left = selection.candidates.surrogates(rows, 0, Taylor())
-    before = [each.rows for each in left]
+    for rows, expected in (None, few), (20.0, EVERY):
+        selection = Selection(tails={"surrogate": rows})
+        assert selection.of(task, [few, some, many, EVERY], monkeypatch) is expected
+    joint = kernel(JOINT, 0.0, rows=1.0)
+    selection = Selection(tails={"joint": 1e6})
+    assert selection.of(task, [joint, few, EVERY], monkeypatch) is few
+
+
+def test_surrogates_learn_of_the_weights_of_joint_moves(task):
+    """Log weights add up over rows: with half of them exact, transitions are fewer by a root."""
+    selection, rows, slower = Candidates(task), 50.0, 1000.0
     drawn = selection.costs.drawn * rows
-    assert before[0] == drawn and before[-1] == 0.0
-    selection._try(joint, None, left)
-    assert joint.cost > selection.all_rows
-    # Log weights add up over rows: with half of them exact, transitions are fewer by a square root.
-    slower = time / of_parameters
-    expected = [each * slower ** (each / drawn) for each in before]
-    np.testing.assert_allclose([each.rows for each in left], expected)
-    dear = [each.least for each in left if each.rows > selection.all_rows]
-    assert bool(dear) == (fault == "rows")
+    for share in (0.0, 0.5, 1.0):
+        before = kernel(SURROGATE, 1.0, rows=share * drawn)
+        after = selection.slowed(before, slower, rows)
+        assert after.rows == pytest.approx(before.rows * slower**share)
+        assert before.rows == share * drawn  # a candidate is a value
+    other = kernel(HAMILTONIAN, 1.0, rows=drawn)
+    assert selection.slowed(other, slower, rows) is other
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_few_rows_that_are_all_read_need_no_step(task, caplog, monkeypatch, few):
+    """They take less time than the rest of an update: no more of them than that are few."""
+    caplog.set_level("INFO", "pymc.flymc")
+    most = Candidates(task).costs.few_rows
+    assert 200 < most < 500
+    made = Candidates.__init__
+
+    def with_rows(self, task):
+        made(self, task)
+        self.n_rows = int(most) + (not few)
+
+    monkeypatch.setattr(Candidates, "__init__", with_rows)
+    Selection().of(task, [EVERY], monkeypatch)
+    assert "rows are read in every step" in caplog.messages[0]
+    assert any("leave out step=" in line for line in caplog.messages) == few
 
 
 def test_the_choice_is_the_same_again(caplog, monkeypatch):
@@ -189,60 +280,6 @@ def test_kernels_that_need_a_bound_take_it_by_name():
         assert target.spec.name == kernel
 
 
-def test_a_stuck_surrogate_does_not_make_all_rows_cheap(selection, monkeypatch):
-    """Where nothing is accepted, what its trajectories took divided by that says nothing."""
-    stuck = PilotRun(1e6, 100.0, 0.0, True)
-    monkeypatch.setattr(selections, "pilot_chain", lambda *_: stuck)
-    candidate = selection.candidates.surrogates(50.0, 0, Taylor())[0]
-    candidate.sampler = object()
-    before = selection.all_rows
-    selection._try(candidate, None, [])
-    assert selection.all_rows == before
-
-
-@pytest.mark.parametrize("ended", [True, False])
-def test_moves_whose_price_a_short_chain_hardly_shows(selection, ended, monkeypatch):
-    """Weights of surrogate moves need a pilot run to its end."""
-    pilot = PilotRun(1000.0, 10.0, 0.8, ended)
-    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: pilot)
-    for spec, dearer in (SURROGATE, not ended), (HAMILTONIAN, False):
-        candidate = Candidate(spec, spec.name, lambda: None)
-        selection._run_chain(candidate, np.inf, np.inf, [])
-        assert candidate.cost == (selections.USUAL if dearer else 1.0) * pilot.cost
-
-
-def test_a_chain_that_was_cut_off_tells_the_fewest_gradients(selection, monkeypatch):
-    """One transition may have been enough for an effective draw, and bright rows at fault."""
-    pilot = PilotRun(1e9, 600.0, 0.8, False, transitions=15.0)
-    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: pilot)
-    left = selection.candidates.surrogates(50.0, 0, Taylor())
-    held_back = Candidate(HAMILTONIAN, "", lambda: None, held_back=4.0)
-    selection._run_chain(held_back, np.inf, np.inf, left)
-    assert selection.least_gradients == 10.0
-    assert {each.gradients for each in left} == {10.0}
-
-
-@pytest.mark.parametrize("ended", [True, False])
-def test_no_row_bright_is_cheaper_than_all_rows_read(selection, ended, monkeypatch):
-    """However many gradients trajectories take where no row holds them back: they are the same."""
-    limits = []
-
-    def pilot(sampler, others, costs, to_beat, limit):
-        limits.append(to_beat)
-        return PilotRun(1e9, 600.0, 0.8, ended, transitions=15.0)
-
-    monkeypatch.setattr(selections, "pilot_chain", pilot)
-    monkeypatch.setattr(selection, "_with_all_rows", lambda: "all rows")
-    monkeypatch.setattr(selection, "_say", lambda *_: None)
-    for as_all_rows in (True, False):
-        each = Candidate(HAMILTONIAN, "", lambda: "few rows", 0.0, False, as_all_rows=as_all_rows)
-        monkeypatch.setattr(selection.candidates, "all", lambda each=each: [each])
-        assert selection.best() == ("few rows" if as_all_rows else "all rows")
-        assert selection.found_gradients == (600.0 if as_all_rows and ended else np.inf)
-        selection.found_gradients = np.inf
-    assert limits[0] == np.inf > limits[1]
-
-
 @pytest.mark.slow
 def test_normal_outcomes_are_not_read():
     """Effects of groups that are hardly there, a funnel, take many gradients."""
@@ -254,23 +291,3 @@ def test_normal_outcomes_are_not_read():
         pm.Normal("y", mu, pm.HalfNormal("sigma", 1.0), observed=y)
         step = FireflyMH()
     assert step.target.subsamples and step.target.expected_bright < 1.0
-
-
-def test_fewer_exact_rows_take_no_fewer_transitions(selection, monkeypatch):
-    pilot = PilotRun(1e9, 10.0, 0.8, True, transitions=8.0)
-    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: pilot)
-    few, some, many = selection.candidates.surrogates(50.0, 0, Taylor())[:3]
-    before = few.rows, many.rows
-    selection._run_chain(some, np.inf, np.inf, [few, many])
-    assert (few.rows, many.rows) == (8.0 * before[0], before[1])
-
-
-def test_what_could_not_save_enough_is_not_tried(selection):
-    most = selection.all_rows / candidates.USUAL
-    rows = 1.001 * most, 0.999 * most
-    dear, cheap = (Candidate(SURROGATE, "", lambda: None, each) for each in rows)
-    assert not selection._may_pay(dear, None) and selection._may_pay(cheap, None)
-    cheap.rows, best = 10.0, Candidate(HAMILTONIAN, "", lambda: None)
-    for saved, pays in (selection.worthwhile + 1.0, True), (selection.worthwhile - 1.0, False):
-        best.cost = cheap.rows + saved
-        assert selection._may_pay(cheap, best) == pays

@@ -33,7 +33,6 @@ STATS = {
     "local_sweeps": np.int64,
     "transitions": np.int64,
     "n_rows": np.int64,
-    "nuts_gradients": np.float64,
     "anchor_moved": np.bool_,
     "moved": np.bool_,
     "distance": np.float64,
