@@ -35,6 +35,7 @@ class ZeroInflated(JointlySmoothFamily):
     """Base of the families; a is the last of the predictors, after those of the counts."""
 
     usage: str
+    zero_at_no_mean = True
     #: The log-likelihood of a zero is not concave in a predictor for which counts are rarely zero.
 
     def matches(self, rv: TensorVariable) -> bool:

@@ -161,14 +161,25 @@ class Observation:
         """
         name = self.name if name is None else name
         y = outcomes_of(parameters, observed, name)  # first: a design may be made of outcomes
-        n_rows, rows = len(y), np.arange(len(y)) if kept is None else np.flatnonzero(kept)
-        of = parameters.predictors, n_rows, name, self.shapes
-        predictor = read_predictor(*of, nuisances=parameters.nuisances)
-        regression = Regression(name, predictor.design, y, parameters.likelihood)
+        n_rows, of_counts = len(y), getattr(parameters.likelihood, "zero_at_no_mean", False)
+        predictor = read_predictor(
+            parameters.predictors,
+            n_rows,
+            name,
+            self.shapes,
+            nuisances=parameters.nuisances,
+            certain=np.atleast_2d(y.T)[0] == 0 if of_counts else None,
+        )
+        design, rows = predictor.design, predictor.rows
+        if kept is not None:
+            rows = np.flatnonzero(kept)
+            design = design.rows(rows)
+        if rows is not None:
+            y = y[rows]
+        regression = Regression(name, design, y, parameters.likelihood)
         check_sizes(regression, name)
         sum_of_terms = self._sum_of_terms(parameters.rest, n_rows, kept)
-        if kept is not None:
-            regression = replace(regression, design=predictor.design.rows(rows), y=y[rows])
+        rows = np.arange(n_rows) if rows is None else rows
         return self.part(regression, predictor.coefficients, rows), sum_of_terms
 
     def _sum_of_terms(

@@ -18,7 +18,12 @@ from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import Shapes, first_equals, fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods.refusals import ALTERNATIVES
 from pymc_flymc.reading.lookups import SparseBlock
-from pymc_flymc.reading.predictor_checks import check_coefficients, check_finite, check_predictor
+from pymc_flymc.reading.predictor_checks import (
+    check_coefficients,
+    check_finite,
+    check_predictor,
+    rows_with_a_mean,
+)
 from pymc_flymc.reading.traversal import Block, Traversal
 from pymc_flymc.regression.design import Design, gather
 from pymc_flymc.regression.matrices import LARGEST_DENSE
@@ -36,10 +41,13 @@ class LinearPredictor:
     coefficients : TensorVariable
         ``w(theta)``: float64 vector of length ``design.n_coefficients``, a graph of the model's
         value variables that holds nothing of the size of the data.
+    rows : ndarray of int, optional
+        Which of the observed values have rows, if not all.
     """
 
     design: Design
     coefficients: TensorVariable
+    rows: np.ndarray | None = None
 
 
 def read_predictor(
@@ -49,6 +57,7 @@ def read_predictor(
     shapes: Shapes,
     values: Mapping[Variable, np.ndarray] | None = None,
     nuisances: Sequence[TensorVariable] = (),
+    certain: np.ndarray | None = None,
 ) -> LinearPredictor:
     """Split a linear predictor into a design and a coefficient vector.
 
@@ -68,6 +77,9 @@ def read_predictor(
         As of `split_predictor`.
     nuisances : sequence of TensorVariable
         Nuisance parameters of its likelihood: the last of the coefficients.
+    certain : ndarray of bool, shape (N,), optional
+        Observed values whose likelihood is one where their first predictor is minus infinity, such
+        as a count of zero at an exposure of zero. They have no rows there.
 
     Returns
     -------
@@ -86,6 +98,10 @@ def read_predictor(
     split = split_predictor(eta, n_rows, name, shapes, values)
     # Not for each chunk of rows elsewhere, of which only the design is wanted.
     predictor = replace(split, coefficients=fold_constants(split.coefficients))
+    rows = None if certain is None else rows_with_a_mean(predictor.design, certain, name)
+    if rows is not None:
+        predictor = replace(predictor, design=predictor.design.rows(rows), rows=rows)
+        eta = eta[rows]
     check_finite(predictor.design, name)
     if values is None:  # of other rows coefficients are known to hold none
         check_coefficients(predictor.design, predictor.coefficients, name)
@@ -94,7 +110,8 @@ def read_predictor(
         return predictor
     known = [fold_constants(freeze(nuisance, shapes)) for nuisance in nuisances]
     w = pt.join(0, predictor.coefficients, pt.stack(known).astype("float64"))
-    return LinearPredictor(replace(predictor.design, n_nuisances=len(known)), w)
+    design = replace(predictor.design, n_nuisances=len(known))
+    return replace(predictor, design=design, coefficients=w)
 
 
 def split_predictor(

@@ -31,6 +31,22 @@ def check_finite(design: Design, name: str) -> None:
             )
 
 
+def rows_with_a_mean(design: Design, certain: np.ndarray, name: str) -> np.ndarray | None:
+    """Return the rows of counts whose mean is not zero whatever the variables; None if all are.
+
+    `certain` says which counts are zero, as they are without a mean; others are refused.
+    """
+    if not design.offset.size or not (empty := np.isneginf(design.offset[:, 0])).any():
+        return None
+    bad = np.flatnonzero(empty & ~certain)
+    if bad.size:
+        raise ValueError(
+            f"{name} has {bad.size} counts above zero where the mean is zero, as of an exposure of "
+            f"zero, first in row {bad[0]}; correct or drop these rows"
+        )
+    return np.flatnonzero(~empty)
+
+
 def check_coefficients(design: Design, coefficients: TensorVariable, name: str) -> None:
     """Refuse a coefficient vector that would read all rows at each evaluation."""
     n_rows = design.n_rows
