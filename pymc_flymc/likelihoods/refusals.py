@@ -25,10 +25,7 @@ _LAGGED = (
     "columns of lagged are earlier values"
 )
 
-#: The advice that always works.
 LEAVE_OUT = "Leave out step=, and PyMC samples the model as it is."
-#: The same, after what to write.
-OTHERWISE = "If that is another model than yours, leave out step=, and PyMC samples it as it is."
 #: What to write instead of a vector of outcomes with a covariance: most likely a process is meant.
 _PROCESS = (
     "pm.gp.HSGP(...).prior(...) as a term of eta, with outcomes that are independent given it"

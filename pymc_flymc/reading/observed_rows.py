@@ -20,7 +20,6 @@ from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import Shapes, evaluate, free_inputs, freeze, weighted_sum
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters
-from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.likelihoods.zeros import without_hurdle
 from pymc_flymc.reading.observed import check_form, observed_graph, outcomes_of, shape_of_rows
 from pymc_flymc.reading.predictor import read_predictor
@@ -280,8 +279,8 @@ def check_variables(
     discrete = names(model, [v for v in touched if v.type.dtype[:5] != "float"])
     if discrete:
         raise UnsupportedModelError(
-            f"the likelihood of {name!r} depends on the discrete variables {discrete}. "
-            f"{LEAVE_OUT}\nOr sum them out of the model"
+            f"the likelihood of {name!r} depends on the discrete variables {discrete}: "
+            "sum them out of the model"
         )
     missing = names(model, [v for v in touched if v not in owned])
     if missing:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable, equal_computations
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
@@ -131,9 +132,10 @@ def split_predictor(
     """
     random = [v for v in free_inputs([eta]) if not isinstance(v.type, TensorType)]
     if random and hasattr(random[0].type, "dims"):
+        is_data = isinstance(random[0], SharedVariable)
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} depends on {random[0].name!r}, a variable of "
-            f"pymc.dims: write it with {ALTERNATIVES['dims']}"
+            f"pymc.dims: write it with {'pm.Data' if is_data else ALTERNATIVES['dims']}"
         )
     if random:
         raise UnsupportedModelError(
@@ -144,7 +146,10 @@ def split_predictor(
     frozen = freeze(eta, shapes, values)
     check_integers(frozen, f"the linear predictor of {name!r}")
     if frozen.ndim > 1 and frozen.type.shape[1] is None:
-        raise UnsupportedModelError(f"the number of columns of the predictor of {name!r} is open")
+        raise UnsupportedModelError(
+            f"the number of columns of the predictor eta of {name!r} is open: give it, as in "
+            "pt.specify_shape(eta, (None, 3))"
+        )
     columns = [frozen[:, k] for k in range(frozen.type.shape[1])] if frozen.ndim > 1 else [frozen]
     traversals = [Traversal(column, n_rows, name, values is not None) for column in columns]
     return _assemble(traversals, name)
@@ -191,8 +196,8 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
     if design.n_predictors > 1 and not design.format.written_out:
         raise UnsupportedModelError(
             f"each of the {design.n_predictors} predictors of {name!r} has {design.width} "
-            f"coefficients; with effects of groups or sparse columns at most {LARGEST_DENSE} are "
-            "supported where there are several predictors"
+            f"coefficients; with effects of groups or sparse columns, likelihoods of several "
+            f"predictors may have {LARGEST_DENSE} for each"
         )
     return LinearPredictor(design, w.astype("float64"))
 

@@ -32,7 +32,6 @@ from pymc_flymc.graphs.tools import (
     plain_function,
 )
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.cotangent import inputs_of, op_type, varies
 from pymc_flymc.reading.lookups import positions_of
 
@@ -193,7 +192,7 @@ class _TableRows:
             raise UnsupportedModelError(
                 f"cannot read the observed variable {self._name!r}, a table of shape "
                 f"{self._shape}: {v.owner.op} of data and variables has a value of its own for "
-                f"each of its values. {LEAVE_OUT}"
+                "each of its values"
             )
         is_whole = len(axes) == 1 and self._shape[axes[0]] == self._n_rows
         rows = front if is_whole else front[tuple(self._numbers[k] for k in axes)]
