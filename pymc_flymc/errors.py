@@ -14,8 +14,22 @@ _INTERNAL = (
 )
 
 
+#: The way out of every refusal.
+OTHERWISE = "Or leave out step=, and PyMC samples the model as it is."
+#: Settings that a message may tell to change or to leave out instead.
+_SETTINGS = ("step=", "data=", "kernel=", "vars=")
+
+
 class UnsupportedModelError(ValueError):
     """The model is valid PyMC, but Firefly cannot sample it exactly; the message says why.
+
+    It ends in the way out that there always is, to sample without the step, unless it names a
+    setting that is another one.
+
+    Parameters
+    ----------
+    message : str
+        What cannot be sampled, and what to write instead.
 
     See Also
     --------
@@ -28,6 +42,10 @@ class UnsupportedModelError(ValueError):
     ... except UnsupportedModelError as error:
     ...     print(error)  # what to write instead
     """
+
+    def __init__(self, message: str) -> None:
+        has_way_out = any(setting in message for setting in _SETTINGS)
+        super().__init__(message if has_way_out else f"{message}\n{OTHERWISE}")
 
 
 def warn(message: str) -> None:

@@ -19,7 +19,6 @@ from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.bernoulli import Bernoulli
 from pymc_flymc.likelihoods.guards import guards_of
-from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import map_rows
@@ -51,7 +50,7 @@ def check_guards(
             raise UnsupportedModelError(
                 f"the probabilities of {rv.name!r} are kept off 0 and 1, as by pt.switch(pt.eq(p, "
                 "1), 1 - eps, p), and Firefly cannot tell for rows out of core whether that "
-                f"matters. Write the link alone, as in logit_p=eta. {LEAVE_OUT}"
+                f"matters. Write the link alone, as in logit_p=eta"
             )
         suspects = _suspects(regression, anchor)
         if not len(suspects):
@@ -63,7 +62,7 @@ def check_guards(
                 "that log-likelihoods of rows stop at -36. With the link alone, which Firefly "
                 f"reads, they do not. That matters for row {far[0]:,}, one of {len(far):,}: its "
                 "outcome is all but impossible where the other rows have the coefficients. Check "
-                f"the row, or write pm.Bernoulli(logit_p=eta) in a model of PyMC's. {LEAVE_OUT}"
+                f"the row, or write pm.Bernoulli(logit_p=eta) in a model of PyMC's"
             )
 
 

@@ -16,7 +16,6 @@ from pymc_flymc.agreement.gathering import NotGatheredError
 from pymc_flymc.agreement.parameter_checks import violated_checks
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 
 #: Distances from the anchor, in units of the Laplace approximation, in opposite directions.
 DISTANCES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
@@ -55,7 +54,7 @@ def check_defined(points: Points, parts: Sequence[ComparedRows | ComparedRest]) 
         "there, so that no chain would go there: it takes logarithms of scales, variances and "
         "factors of means. Give the variables that these are made of priors of positive values, "
         "such as pm.HalfNormal, or write squares of them, as in pm.math.sqrt(se**2 + tau**2), "
-        f"where the initial value of tau must not be zero. {LEAVE_OUT}"
+        f"where the initial value of tau must not be zero"
     )
 
 
@@ -77,7 +76,7 @@ def check_possible(points: Points, parts: Sequence[ComparedRows]) -> None:
                         f"the model has no density at ({at.describe(0)}), where {violated[t]!r} "
                         "does not hold, and what Firefly reads of it has one. Give the variable "
                         "a prior that does not go there, such as pm.Beta for a probability, "
-                        f"and please report this model. {LEAVE_OUT}"
+                        f"and please report this model"
                     )
         except NotGatheredError:
             continue

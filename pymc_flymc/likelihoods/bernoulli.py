@@ -16,7 +16,6 @@ from pymc_flymc.likelihoods.functions import log_normal_cdf, log_positive
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.log_links import find_log_odds
-from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_values
 
 
@@ -47,7 +46,7 @@ class Bernoulli(SmoothFamily):
             "a linear predictor, nor the inverse of a probit or complementary log-log link. Use "
             "pm.Bernoulli(logit_p=eta), p=pm.math.sigmoid(eta), p=pm.math.invprobit(eta), "
             "p=1 - pm.math.exp(-pm.math.exp(eta)), or a probability of each group, p=p[group], "
-            f"without clipping or mixtures\n{OTHERWISE}"
+            f"without clipping or mixtures"
         )
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:

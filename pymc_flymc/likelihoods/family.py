@@ -24,6 +24,8 @@ class Family:
     n_predictors: int = 1
     nuisances: tuple[str, ...] = ()
     row_data: tuple[str, ...] = ()
+    #: Whether a zero is certain where the first predictor, of a log mean, is minus infinity.
+    zero_at_no_mean: bool = False
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable has one of the family's distributions."""

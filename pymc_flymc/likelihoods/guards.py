@@ -19,13 +19,13 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.likelihoods.products import is_from
 
-__all__ = ["TAILS", "are_tails", "guards_of", "without_guards"]
+__all__ = ["RANDOM", "TAILS", "are_tails", "guards_of", "without_guards"]
 
 #: Predictors at which probabilities are 0 or 1 up to rounding, so that what is left are the numbers
 #: that a model adds to them or clips them at.
 TAILS = np.array([-800.0, -700.0, -350.0, -100.0, -60.0, 60.0, 100.0, 350.0, 700.0, 800.0])
 #: Operations that draw random numbers.
-_RANDOM = (RandomVariable, SymbolicRandomVariable)
+RANDOM = (RandomVariable, SymbolicRandomVariable)
 #: Largest distance from 0 or 1 of the number that replaces it.
 _CLOSE = 1e-15
 
@@ -34,7 +34,7 @@ def guards_of(variable: TensorVariable) -> dict[Any, Any]:
     """Return the guards in a graph, and the numbers that they keep off 0 or 1."""
 
     def inputs_of(v: Any) -> Any:
-        if v.owner is None or (v is not variable and v.name and isinstance(v.owner.op, _RANDOM)):
+        if v.owner is None or (v is not variable and v.name and isinstance(v.owner.op, RANDOM)):
             return None
         return v.owner.inputs
 

@@ -19,7 +19,6 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import first_equals, plain_function
 from pymc_flymc.likelihoods.guards import TAILS, are_tails, without_guards
 from pymc_flymc.likelihoods.products import without
-from pymc_flymc.likelihoods.refusals import OTHERWISE
 
 # Slopes to try: the parameter may be inverse_link(slope * v) of a variable v.
 _SLOPES = (1, -1, 2, -2)
@@ -199,5 +198,5 @@ def unreadable(rv: TensorVariable, what: str, link: str, usage: str) -> Unsuppor
     """Return the error for a parameter `what` in which no predictor of the link is found."""
     return UnsupportedModelError(
         f"cannot read the observed variable {rv.name!r}: its {what} is not the {link} function of "
-        f"a linear predictor. Use {usage}\n{OTHERWISE}"
+        f"a linear predictor. Use {usage}"
     )

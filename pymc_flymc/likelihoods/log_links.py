@@ -6,24 +6,30 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import walk
 from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
-from pymc_flymc.graphs.tools import first_equals, free_inputs
+from pymc_flymc.graphs.tools import first_equals, free_inputs, known_size
+from pymc_flymc.likelihoods.guards import RANDOM
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.products import factors_of, is_from, without
-from pymc_flymc.likelihoods.value_checks import check_parameter
+from pymc_flymc.likelihoods.value_checks import check_parameter, is_zero_or_more
 
 
-def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
+def find_log_mean(
+    mu: TensorVariable, rv: TensorVariable, of_counts: bool = False
+) -> TensorVariable | None:
     """Return the logarithm of a mean that is the exponential of a predictor, times other factors.
 
-    Constants, such as an exposure or a divisor, become offsets, and must be positive. Free numbers,
-    such as a shape, become part of the intercept. A mean that rows look up, such as the rate of a
-    group, or that is one number for all rows may have any form. Other forms give None.
+    Constants, such as an exposure or a divisor, become offsets. They must be positive, but the
+    exposure of counts may be zero. Free numbers, such as a shape, become part of the intercept. A
+    mean that rows look up, such as the rate of a group, or that is one number for all rows may have
+    any form. Other forms give None.
     """
     offset: Any = None
     numbers: list[tuple[Any, int]] = []
@@ -37,14 +43,18 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
         if not free:
             break
         if len(free) > 1:
-            logs = [(power, find_log_mean(v, rv)) for v, power in free]
+            logs = [(power, find_log_mean(v, rv, of_counts)) for v, power in free]
             if any(log is None for _, log in logs):
                 break
             eta = pt.add(*(power * log for power, log in logs))
         for v, power in factors:
             if any(v is each for each, _ in free):
                 continue
-            check_parameter(v, "the exposure", rv)
+            if of_counts and sign * power > 0:
+                expected = "finite and zero or more"
+                check_parameter(v, "the exposure", rv, expected, is_zero_or_more)
+            else:
+                check_parameter(v, "the exposure", rv)
             # PyTensor keeps short Python floats in single precision.
             number = v.astype("float64")
             if free_inputs([v]):
@@ -113,6 +123,8 @@ def _link_of(v: Any, link: Callable[[Any], Any], of_table: bool = True) -> Any:
         return link(v.flatten() if v.ndim else v)
     if v.owner is None:
         return None
+    if _has_no_data(v):
+        return link(v)
     source, *others = v.owner.inputs
     if isinstance(v.owner.op, AdvancedSubtensor) and not free_inputs(others):
         return v.owner.op(link(source), *others)
@@ -126,3 +138,13 @@ def _link_of(v: Any, link: Callable[[Any], Any], of_table: bool = True) -> Any:
         links = [_link_of(each, link, of_table) for each in others]
         return None if any(each is None for each in links) else pt.switch(source, *links)
     return None
+
+
+def _has_no_data(v: TensorVariable) -> bool:
+    """Return whether a parameter is computed from random variables and single numbers alone."""
+
+    def inputs_of(u: Variable) -> Any:
+        return None if u.owner is None or isinstance(u.owner.op, RANDOM) else u.owner.inputs
+
+    leaves = (u for u in walk([v], inputs_of) if inputs_of(u) is None)
+    return all(u.owner is not None or known_size(u) == 1 for u in leaves)

@@ -12,7 +12,6 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import known_length
 from pymc_flymc.likelihoods.binomial import check_trials
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.softmax import Softmax, log_sum_exp, read_softmax, with_reference
 from pymc_flymc.likelihoods.value_checks import check_counts, check_values
 
@@ -37,7 +36,7 @@ class Multinomial(Softmax):
             raise UnsupportedModelError(
                 f"cannot read the observed variable {rv.name!r}: its p is not the softmax of a "
                 f"matrix of predictors, over its last axis. Use {self.usage}, eta with one row for "
-                f"each row of counts\n{OTHERWISE}"
+                f"each row of counts"
             )
         k = known_length(eta, 1)
         names = (*(f"the count of class {i}" for i in range(1, k + 1)), "n")

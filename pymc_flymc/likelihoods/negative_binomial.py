@@ -35,6 +35,7 @@ class _NegativeBinomial(Family):
 
     usage = "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=alpha)"
     distributions: Any = NegBinomialRV
+    zero_at_no_mean = True
 
 
 class NegativeBinomialLog(_NegativeBinomial, BinomialLogit):
@@ -100,7 +101,7 @@ def read_negative_binomial(rv: TensorVariable) -> tuple[Any, Any, Any]:
         logs = _logs_of_a_ratio(minus_psi)
         if logs is None:
             return pt.log(alpha) - minus_psi, -minus_psi, alpha
-        eta = find_log_mean(logs[1], rv)
+        eta = find_log_mean(logs[1], rv, of_counts=True)
         if eta is not None:
             psi = eta - pt.log(logs[0])
             # In a p that the model itself writes as such odds, the first number may be another one.

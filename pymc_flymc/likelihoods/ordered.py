@@ -27,7 +27,7 @@ from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.guards import TAILS, are_tails, without_guards
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.products import without
-from pymc_flymc.likelihoods.refusals import OTHERWISE, is_ordered
+from pymc_flymc.likelihoods.refusals import is_ordered
 from pymc_flymc.likelihoods.value_checks import check_values
 
 _LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -61,8 +61,9 @@ class OrderedLogit(BernoulliLogit):
         if found is None and is_ordered(rv) == "OrderedLogistic":
             raise UnsupportedModelError(
                 f"cannot read the observed variable {rv.name!r}: its p is not computed from one "
-                "vector of cutpoints for all rows, less one eta for each row. Use "
-                f"{self.usage}, where eta has a value for each row\n{OTHERWISE}"
+                f"vector of cutpoints for all rows, less one eta for each row. Use {self.usage}; "
+                "for cutpoints[item] write an observed variable for the rows of each item j, with "
+                "eta=eta[item == j] and cutpoints=cutpoints[j]"
             )
         if found is None or found[0] != "logit":
             link = found[0] if found else "probit"

@@ -20,11 +20,12 @@ class PoissonLog(SmoothFamily):
     name = "poisson-log"
     usage = "pm.Poisson(mu=exposure * pm.math.exp(eta))"
     distributions = PoissonRV
+    zero_at_no_mean = True
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the log mean from the graph of mu; constant factors are offsets."""
         (mu,) = rv.owner.op.dist_params(rv.owner)
-        eta = find_log_mean(mu, rv)
+        eta = find_log_mean(mu, rv, of_counts=True)
         if eta is None:
             usage = "pm.Poisson(mu=pm.math.exp(eta)), or mu=exposure * pm.math.exp(eta)"
             raise unreadable(rv, "mu", "exponential", usage)

@@ -8,6 +8,7 @@ from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Constant
 from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Dot
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import first_equals, free_inputs
@@ -18,7 +19,9 @@ def simplified(v: TensorVariable, signs: bool = True) -> Any:
 
     ``mu**2 / (mu / s)**2`` is ``s**2``: a shape that PyMC computes from a mean and a standard
     deviation is one for all rows if these are in proportion. PyMC multiplies it by the sign of the
-    standard deviation; without `signs` they are left out, which is right only if they are one.
+    standard deviation. Signs are left out of what is positive, and of what differs by row: the mean
+    has the same factor, and a predictor is its logarithm. Without `signs` all are left out, which
+    is right only where they are one.
     """
     powers = _powers(v, first_equals(v))
     ones = [u for u in powers if is_from(u, ps.Sign)]
@@ -27,7 +30,7 @@ def simplified(v: TensorVariable, signs: bool = True) -> Any:
             w for w, p in _powers(u.owner.inputs[0], {}).items() if p % 2 and not _is_positive(w)
         ]
         del powers[u]
-        powers.update((pt.sign(w), 1.0) for w in odd if signs)
+        powers.update((pt.sign(w), 1.0) for w in odd if signs and all(w.type.broadcastable))
     if all(powers.values()) and not ones:
         return v
     product: Any = pt.constant(1.0)
@@ -76,6 +79,8 @@ def factors_of(v: Any) -> list[tuple[Any, Any]] | None:
     inputs = v.owner.inputs if v.owner is not None else []
     if is_from(v, ps.Mul):
         return [(u, 1) for u in inputs]
+    if is_outer(v):
+        return [(u, 1) for u in inputs]
     if is_from(v, ps.TrueDiv):
         return [(inputs[0], 1), (inputs[1], -1)]
     if is_from(v, ps.Reciprocal):
@@ -85,6 +90,12 @@ def factors_of(v: Any) -> list[tuple[Any, Any]] | None:
     if is_from(v, ps.Pow) and (power := _exponent(v)) is not None and power == round(power):
         return [(inputs[0], power)]
     return None
+
+
+def is_outer(v: Any) -> bool:
+    """Return whether a variable is the outer product of two vectors, ``pt.outer(a, b)``."""
+    is_dot = v.owner is not None and isinstance(v.owner.op, Dot)
+    return is_dot and v.ndim == 2 and bool(v.owner.inputs[0].type.broadcastable[1])
 
 
 def _exponent(v: Any) -> float | None:

@@ -25,7 +25,6 @@ _LAGGED = (
     "columns of lagged are earlier values"
 )
 
-#: The advice that always works.
 LEAVE_OUT = "Leave out step=, and PyMC samples the model as it is."
 #: The same, after a suggestion what to write.
 OTHERWISE = "If that is another model than yours, leave out step=, and PyMC samples it as it is."

@@ -15,7 +15,6 @@ from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters
 from pymc_flymc.likelihoods.links import as_columns
 from pymc_flymc.likelihoods.log_links import find_log_mean
 from pymc_flymc.likelihoods.products import is_from, root_of
-from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_values
 
 
@@ -41,7 +40,7 @@ class ScalesByRow(JointlySmoothFamily):
                 "form that Firefly does not sample. It samples a number for all rows, maybe times "
                 "data, sigma=sigma * c; the exponential function of a linear predictor, "
                 "sigma=pm.math.exp(tau); a number "
-                f"and known standard errors, sigma=pm.math.sqrt(se**2 + sigma**2)\n{OTHERWISE}"
+                f"and known standard errors, sigma=pm.math.sqrt(se**2 + sigma**2)"
             )
         tau = tau if free is None else 0.5 * tau
         spread = pt.std(y)

@@ -23,7 +23,6 @@ from pymc_flymc.graphs.tools import index_of, known_length
 from pymc_flymc.likelihoods.forms import SOFTMAX
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.ordered import is_cumulative
-from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_values
 
 
@@ -58,8 +57,7 @@ class Softmax:
                 "matrix of predictors, over its last axis. Use pm.Categorical(logit_p=eta) or "
                 "p=pm.math.softmax(eta, axis=-1), eta with one row for each observed value. "
                 "Ordered levels are pm.OrderedLogistic(eta=eta, cutpoints=cutpoints); those of "
-                "other kinds pm.Bernoulli for y >= k, which keeps the order for one level k\n"
-                f"{OTHERWISE}"
+                "other kinds pm.Bernoulli for y >= k, which keeps the order for one level k"
             )
         return RowParameters(replace(self, n_predictors=known_length(eta, 1)), eta)
 

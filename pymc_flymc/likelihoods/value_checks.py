@@ -15,6 +15,11 @@ def is_positive(values: np.ndarray) -> np.ndarray:
     return np.isfinite(values) & (values.imag == 0) & (values.real > 0)
 
 
+def is_zero_or_more(values: np.ndarray) -> np.ndarray:
+    """Return which values are finite, and not negative."""
+    return np.isfinite(values) & (values >= 0)
+
+
 def check_parameter(
     parameter: TensorVariable,
     what: str,

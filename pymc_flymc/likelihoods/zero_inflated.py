@@ -25,6 +25,7 @@ from pymc_flymc.likelihoods.links import as_columns, unreadable
 from pymc_flymc.likelihoods.log_links import find_log_odds
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
+from pymc_flymc.likelihoods.value_checks import check_parameter
 from pymc_flymc.likelihoods.zeros import parts_of_inflated
 
 _NEGATIVE_BINOMIAL = NegativeBinomialLog()
@@ -35,6 +36,7 @@ class ZeroInflated(JointlySmoothFamily):
     """Base of the families; a is the last of the predictors, after those of the counts."""
 
     usage: str
+    zero_at_no_mean = True
     #: The log-likelihood of a zero is not concave in a predictor for which counts are rarely zero.
 
     def matches(self, rv: TensorVariable) -> bool:
@@ -48,6 +50,8 @@ class ZeroInflated(JointlySmoothFamily):
 
     def log_odds(self, psi: Any, rv: TensorVariable) -> Any:
         """Return the predictor a."""
+        expected = "above 0 and below 1. For psi=1 write the counts alone, such as pm.Poisson"
+        check_parameter(psi, "psi", rv, expected, lambda p: (p > 0) & (p < 1))
         a = find_log_odds(psi, rv)
         if a is None:
             usage = f"{self.usage}, psi=pm.math.sigmoid(a), or one psi for all rows"

@@ -20,7 +20,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graphs.tools import ConstantParts
+from pymc_flymc.graphs.tools import ConstantParts, evaluate, free_inputs
 
 TWO_MATRICES = "it multiplies term by term by a matrix of the data's size"
 
@@ -93,8 +93,11 @@ def operand(argument: TensorVariable, ct: Cotangent) -> Cotangent:
             continue
         if scale is not None and scale.shape[k] != 1:
             if varies(argument, ct.axis):
-                raise NotReadableError(TWO_MATRICES)
-            # Here `scale` is the data, and keeps its width.
+                if weight is not None and free_inputs([weight]):
+                    raise NotReadableError(TWO_MATRICES)
+                numbers = 1.0 if weight is None else evaluate(weight)
+                scale, weight = (scale * numbers).sum(axis=k, keepdims=True), None
+            # Otherwise `scale` is the data, and keeps its width.
             continue
         if weight is None or not varies(weight, k):
             length = ct.var.type.shape[k]

@@ -68,7 +68,10 @@ def known_cutpoints(
     cutpoints = fold_constants(freeze(parameters.cutpoints.astype("float64"), shapes))
     (n_cutpoints,) = cutpoints.type.shape
     if n_cutpoints is None:
-        raise UnsupportedModelError(f"the number of cutpoints of {name!r} is open")
+        raise UnsupportedModelError(
+            f"the number of cutpoints of {name!r} is open: give it, as in "
+            "pt.specify_shape(cutpoints, (3,))"
+        )
     if not free_inputs([cutpoints]):
         _check_increasing(evaluate(cutpoints), name)
     return cutpoints, n_cutpoints

@@ -14,8 +14,9 @@ PRODUCT = (
     "it is a product of two things that are both sampled and both differ by row, such as abilities "
     "and discriminations of items (2PL), factors and loadings, an unknown predictor and its "
     "coefficient, earlier errors and theirs",
-    "numbers for one of the two; or one discrimination for all items, "
-    "slope * ability[person] - difficulty[item]",
+    "numbers for one of the two; one discrimination for all items, "
+    "slope * ability[person] - difficulty[item]; or, of few groups and levels, a coefficient for "
+    "each pair, (slope[:, None] * effect)[group, level] for slope[group] * effect[level]",
 )
 #: The same for a quotient.
 QUOTIENT = "it divides by a term that holds data and variables", _SPLINES

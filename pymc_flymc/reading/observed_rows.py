@@ -20,7 +20,6 @@ from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import Shapes, evaluate, free_inputs, freeze, weighted_sum
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters
-from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.likelihoods.zeros import without_hurdle
 from pymc_flymc.reading.observed import check_form, observed_graph, outcomes_of, shape_of_rows
 from pymc_flymc.reading.predictor import read_predictor
@@ -112,14 +111,25 @@ class Observation:
         """Return the regression of `kept` values, while all are checked, and other terms' sum."""
         name = self.name if name is None else name
         y = outcomes_of(parameters, observed, name)  # first, as a design may contain outcomes
-        n_rows, rows = len(y), np.arange(len(y)) if kept is None else np.flatnonzero(kept)
-        of = parameters.predictors, n_rows, name, self.shapes
-        predictor = read_predictor(*of, nuisances=parameters.nuisances)
-        regression = Regression(name, predictor.design, y, parameters.likelihood)
+        n_rows, of_counts = len(y), getattr(parameters.likelihood, "zero_at_no_mean", False)
+        predictor = read_predictor(
+            parameters.predictors,
+            n_rows,
+            name,
+            self.shapes,
+            nuisances=parameters.nuisances,
+            certain=np.atleast_2d(y.T)[0] == 0 if of_counts else None,
+        )
+        design, rows = predictor.design, predictor.rows
+        if kept is not None:
+            rows = np.flatnonzero(kept)
+            design = design.rows(rows)
+        if rows is not None:
+            y = y[rows]
+        regression = Regression(name, design, y, parameters.likelihood)
         check_sizes(regression, name)
         sum_of_terms = self._sum_of_terms(parameters.rest, n_rows, kept)
-        if kept is not None:
-            regression = replace(regression, design=predictor.design.rows(rows), y=y[rows])
+        rows = np.arange(n_rows) if rows is None else rows
         return self.part(regression, predictor.coefficients, rows), sum_of_terms
 
     def _sum_of_terms(
@@ -218,8 +228,8 @@ def check_variables(
     discrete = names(model, [v for v in touched if v.type.dtype[:5] != "float"])
     if discrete:
         raise UnsupportedModelError(
-            f"the likelihood of {name!r} depends on the discrete variables {discrete}. "
-            f"{LEAVE_OUT}\nOr sum them out of the model"
+            f"the likelihood of {name!r} depends on the discrete variables {discrete}: "
+            "sum them out of the model"
         )
     missing = names(model, [v for v in touched if v not in owned])
     if missing:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable, equal_computations
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
@@ -18,7 +19,12 @@ from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import Shapes, first_equals, fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods.refusals import ALTERNATIVES
 from pymc_flymc.reading.lookups import SparseBlock
-from pymc_flymc.reading.predictor_checks import check_coefficients, check_finite, check_predictor
+from pymc_flymc.reading.predictor_checks import (
+    check_coefficients,
+    check_finite,
+    check_predictor,
+    rows_with_a_mean,
+)
 from pymc_flymc.reading.traversal import Block, Traversal
 from pymc_flymc.regression.design import Design, gather
 from pymc_flymc.regression.matrices import LARGEST_DENSE
@@ -32,6 +38,7 @@ class LinearPredictor:
     design: Design  #: The rows: numbers only, frozen when they were read.
     #: ``w(theta)``: a float64 vector, a graph of value variables without data-sized parts.
     coefficients: TensorVariable
+    rows: np.ndarray | None = None  #: Indices of the observed values that have rows, if not all.
 
 
 def read_predictor(
@@ -41,13 +48,16 @@ def read_predictor(
     shapes: Shapes,
     values: Mapping[Variable, np.ndarray] | None = None,
     nuisances: Sequence[TensorVariable] = (),
+    certain: np.ndarray | None = None,
 ) -> LinearPredictor:
     """Split a linear predictor into a design and a coefficient vector.
 
     `eta` is a vector of length N (or of length 1, or a scalar: the same for every row), or a matrix
     with a column for each predictor, in terms of value variables. Shared variables count as
     constants with their current value, or with `values`. Nuisance parameters are the last
-    coefficients.
+    coefficients. Observed values that are `certain`, shape (N,), have the likelihood one where
+    their first predictor is minus infinity, such as a count of zero at an exposure of zero. They
+    have no rows there.
 
     ``design.X`` is the user's own memory if the predictor has exactly one design matrix (in C
     order, float64 or float32), else a new matrix of all columns. A predictor that is not linear in
@@ -56,6 +66,10 @@ def read_predictor(
     split = split_predictor(eta, n_rows, name, shapes, values)
     # Chunks of rows out of core skip this, as only their design is needed.
     predictor = replace(split, coefficients=fold_constants(split.coefficients))
+    rows = None if certain is None else rows_with_a_mean(predictor.design, certain, name)
+    if rows is not None:
+        predictor = replace(predictor, design=predictor.design.rows(rows), rows=rows)
+        eta = eta[rows]
     check_finite(predictor.design, name)
     if values is None:  # the coefficients of other rows hold none
         check_coefficients(predictor.design, predictor.coefficients, name)
@@ -64,7 +78,8 @@ def read_predictor(
         return predictor
     known = [fold_constants(freeze(nuisance, shapes)) for nuisance in nuisances]
     w = pt.join(0, predictor.coefficients, pt.stack(known).astype("float64"))
-    return LinearPredictor(replace(predictor.design, n_nuisances=len(known)), w)
+    design = replace(predictor.design, n_nuisances=len(known))
+    return replace(predictor, design=design, coefficients=w)
 
 
 def split_predictor(
@@ -81,9 +96,10 @@ def split_predictor(
     """
     random = [v for v in free_inputs([eta]) if not isinstance(v.type, TensorType)]
     if random and hasattr(random[0].type, "dims"):
+        is_data = isinstance(random[0], SharedVariable)
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} depends on {random[0].name!r}, a variable of "
-            f"pymc.dims: write it with {ALTERNATIVES['dims']}"
+            f"pymc.dims: write it with {'pm.Data' if is_data else ALTERNATIVES['dims']}"
         )
     if random:
         raise UnsupportedModelError(
@@ -94,7 +110,10 @@ def split_predictor(
     frozen = freeze(eta, shapes, values)
     check_integers(frozen, f"the linear predictor of {name!r}")
     if frozen.ndim > 1 and frozen.type.shape[1] is None:
-        raise UnsupportedModelError(f"the number of columns of the predictor of {name!r} is open")
+        raise UnsupportedModelError(
+            f"the number of columns of the predictor eta of {name!r} is open: give it, as in "
+            "pt.specify_shape(eta, (None, 3))"
+        )
     columns = [frozen[:, k] for k in range(frozen.type.shape[1])] if frozen.ndim > 1 else [frozen]
     traversals = [Traversal(column, n_rows, name, values is not None) for column in columns]
     return _assemble(traversals, name)
@@ -141,8 +160,8 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
     if design.n_predictors > 1 and not design.format.written_out:
         raise UnsupportedModelError(
             f"each of the {design.n_predictors} predictors of {name!r} has {design.width} "
-            f"coefficients; with effects of groups or sparse columns at most {LARGEST_DENSE} are "
-            "supported where there are several predictors"
+            f"coefficients; with effects of groups or sparse columns, likelihoods of several "
+            f"predictors may have {LARGEST_DENSE} for each"
         )
     return LinearPredictor(design, w.astype("float64"))
 

@@ -13,7 +13,6 @@ from pytensor.tensor.variable import TensorConstant, TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import Shapes, copy_graphs, free_inputs, plain_function
-from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.cotangent import op_type
 from pymc_flymc.regression.design import Design, blocks
 
@@ -25,10 +24,29 @@ def check_finite(design: Design, name: str) -> None:
     """Refuse rows that hold NaN or infinite values."""
     for what, bad in design.count_bad_rows().items():
         if bad:
+            instead = "drop or impute these rows"
+            if what == "offset" and design.n_predictors > 1:
+                instead += "; alternatives that are not available have np.where(available, 0, -1e3)"
             raise ValueError(
                 f"the {what} of {name!r} has NaN or infinite values in {bad} of "
-                f"{design.n_rows} rows; drop or impute these rows"
+                f"{design.n_rows} rows; {instead}"
             )
+
+
+def rows_with_a_mean(design: Design, certain: np.ndarray, name: str) -> np.ndarray | None:
+    """Return the rows of counts whose mean is not zero whatever the variables; None if all are.
+
+    `certain` says which counts are zero, as they are without a mean; others are refused.
+    """
+    if not design.offset.size or not (empty := np.isneginf(design.offset[:, 0])).any():
+        return None
+    bad = np.flatnonzero(empty & ~certain)
+    if bad.size:
+        raise ValueError(
+            f"{name} has {bad.size} counts above zero where the mean is zero, as of an exposure of "
+            f"zero, first in row {bad[0]}; correct or drop these rows"
+        )
+    return np.flatnonzero(~empty)
 
 
 def check_coefficients(design: Design, coefficients: TensorVariable, name: str) -> None:
@@ -87,7 +105,7 @@ def check_predictor(
             f"the linear predictor of {name!r} is not finite at random values of the model's "
             "variables, so that its reading could not be checked. Of what rows look up as it is, "
             "probabilities need priors within 0 and 1, such as pm.Beta, and rates and scales need "
-            f"priors of positive values, such as pm.Gamma. {LEAVE_OUT}"
+            f"priors of positive values, such as pm.Gamma"
         )
     found, sizes = design.predictors(np.stack(found_w))
     for i, expected in enumerate(values):

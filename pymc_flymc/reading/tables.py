@@ -32,7 +32,6 @@ from pymc_flymc.graphs.tools import (
     plain_function,
 )
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.cotangent import inputs_of, op_type, varies
 from pymc_flymc.reading.lookups import positions_of
 
@@ -165,17 +164,14 @@ class _TableRows:
         inner = [j for j in range(v.ndim) if j not in carried]
         axes = [at[j] or 0 for j in carried]
         front = v.dimshuffle(*carried, *inner)
-        if math.prod(self._shape[k] for k in axes) == self._n_rows:
-            if len(axes) > 1:
-                what = f"the result of {v.owner.op}" if v.owner else f"the variable {v.name!r}"
-                raise UnsupportedModelError(
-                    f"cannot read the observed variable {self._name!r}, a table of shape "
-                    f"{self._shape}: {what} has a value of its own for each of its "
-                    f"values. {LEAVE_OUT}"
-                )
-            rows = front
-        else:
-            rows = front[tuple(self._numbers[k] for k in axes)]
+        if len(axes) > 1 and any(self._shape[k] in self._lengths_below(v) for k in axes):
+            raise UnsupportedModelError(
+                f"cannot read the observed variable {self._name!r}, a table of shape "
+                f"{self._shape}: {v.owner.op} of data and variables has a value of its own for "
+                "each of its values"
+            )
+        is_whole = len(axes) == 1 and self._shape[axes[0]] == self._n_rows
+        rows = front if is_whole else front[tuple(self._numbers[k] for k in axes)]
         place = {j: i + 1 for i, j in enumerate(inner)}
         return rows.dimshuffle(0, *(place.get(j, "x") for j in range(v.ndim)))
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.traversal import ancestors
 from pytensor.scalar import basic as ps
 from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import ConstantParts, evaluate, free_inputs
+from pymc_flymc.graphs.tools import ConstantParts, evaluate, free_inputs, known_size
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.cotangent import (
     Context,
@@ -87,17 +88,12 @@ class Traversal:
         if not varies(ct.var, ct.axis):
             self._add_intercept(ct)
             return []
+        is_constant = self.context.is_constant(ct.var)
+        if is_constant and (node is None or not self._looks_through(ct, node)):
+            self._add_block(ct)
+            return []
         if node is None:
-            if not self.context.is_constant(ct.var):
-                raise NotReadableError(
-                    f"its variable {ct.var.name!r} has one value for each row, and Firefly "
-                    "needs coefficients that are few compared with the rows"
-                )
-            self._add_block(ct)
-            return []
-        if self.context.is_constant(ct.var) and not self._looks_through(ct, node):
-            self._add_block(ct)
-            return []
+            return [self._looked_up(ct)]
         same = split_lookup(node)
         if same is None:
             same = taken_below(node, self.context)
@@ -109,9 +105,25 @@ class Traversal:
             self.sparse.append(block)
             return []
         step = RULES.get(op_type(node))
-        if step is None:
-            raise not_linear(node)
-        return step(ct, node, self.context)
+        try:
+            if step is None:
+                raise not_linear(node)
+            return step(ct, node, self.context)
+        except NotReadableError:
+            parts = ancestors([ct.var])
+            has_data = any(isinstance(v, Constant) and known_size(v) >= self.n_rows for v in parts)
+            if has_data or ct.var.type.shape[ct.axis] is None:
+                raise
+            return [self._looked_up(ct)]
+
+    def _looked_up(self, ct: Cotangent) -> Cotangent:
+        """Return a term of a value for each row, made without data, as a lookup of its values."""
+        if self.context.any_rows:
+            raise NotReadableError(
+                f"it has {ct.var.name or ct.var.owner.op}, a value for each row, whatever the rows"
+            )
+        rows = np.arange(ct.var.type.shape[ct.axis])
+        return replace(ct, var=ct.var[(slice(None),) * ct.axis + (rows,)])
 
     def _looks_through(self, ct: Cotangent, node: Apply) -> bool:
         """Return whether a step into a constant graph saves a copy of the data."""

@@ -10,7 +10,6 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.compat.pymc import get_value_vars_from_user_vars, make_initial_point_expression
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import plain_function
-from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.observed import check_missing
 
 
@@ -33,8 +32,9 @@ def value_variables(
         check_missing(model, name.removesuffix("_unobserved"))
     if discrete:
         raise UnsupportedModelError(
-            f"Firefly samples continuous variables only, and {discrete} are discrete. {LEAVE_OUT}\n"
-            "Or sum them out of the model; if they enter only priors, leave them out of vars"
+            f"Firefly samples continuous variables only, and {discrete} are discrete: "
+            "sum them out of the model, or leave out step=, and PyMC samples the model as it is. "
+            "If they enter only priors, leave them out of vars="
         )
     if not owned:
         raise ValueError("there are no variables to sample")

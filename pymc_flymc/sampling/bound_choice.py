@@ -11,6 +11,7 @@ from pymc_flymc.bounds import (
     TaylorInParts,
     is_for_joint_moves,
 )
+from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.task import SamplingTask
@@ -61,9 +62,10 @@ def valid_bounds(problem: Problem) -> list[Bound]:
     supported = [bound for bound in BOUNDS if bound.supports(problem.likelihood)]
     valid = [each for bound in supported for each in forms(bound, problem)]
     if not valid:
-        raise ValueError(
+        raise UnsupportedModelError(
             f"no bound of this package is one on {problem.likelihood.name} likelihoods"
-            f"{WITH_EFFECTS * (not problem.design.format.one_radius)}; give the step a bound="
+            f"{WITH_EFFECTS * (not problem.design.format.one_radius)}: give the step bound=None, "
+            "which reads all rows"
         )
     return valid
 

@@ -57,9 +57,10 @@ def warn_of_recording(per_row: Mapping[str, int]) -> None:
     names = [name for name in per_row if wanted is None or name in wanted]
     if names:
         n_rows = max(per_row[name] for name in names)
+        is_ordered = any(name.endswith("_probs") for name in names)
         warn(
             f"the Deterministic variables {names} have a value for each of the {n_rows:,} rows: "
             "PyMC computes and stores them at each draw, a full pass over the data. Leave them "
             "out of the model, or of var_names in pm.sample, and use pm.compute_deterministics "
-            "after sampling"
+            "after sampling" + "; pm.OrderedLogistic has compute_p=False for that" * is_ordered
         )

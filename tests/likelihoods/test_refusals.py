@@ -7,11 +7,11 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import UnsupportedModelError
+from pymc_flymc.errors import OTHERWISE
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.refusals import (
     ALTERNATIVES,
     LEAVE_OUT,
-    OTHERWISE,
     distribution_name,
 )
 from pymc_flymc.reading.model import read_model

@@ -286,7 +286,6 @@ REFUSED = {
     "product": (lambda: (X @ b) * (x1 * c), "product of two things that are both sampled"),
     "quotient": (lambda: c / (X @ b), "divides by a term that holds data and variables"),
     "mean over rows": (lambda: X @ b - (X @ b).mean(), "computed from all 20 rows"),
-    "value per row": (lambda: X @ b + per_row, "variable 'u' has one value for each row"),
     "real reshape": (lambda: (X[:10, :2] @ B[:2]).reshape((N,)), "a reshape other than"),
     "matrix scale": (lambda: (X * (X8 @ B @ B.T)).sum(1), "multiplies term by term by a matrix"),
     "cast": (lambda: (X @ b).astype("int64"), "which rounds"),
