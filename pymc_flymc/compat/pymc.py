@@ -62,9 +62,10 @@ require(
     "the model and its data travel to each chain's process",
 )
 require(
-    {"model", "random_seed", "var_names"} <= set(inspect.signature(sample).parameters),
-    "pm.sample's arguments model, random_seed and var_names",
-    "a step built in another model, and records as long as the data, go without a word",
+    {"initvals", "model", "random_seed", "var_names"} <= set(inspect.signature(sample).parameters),
+    "pm.sample's arguments initvals, model, random_seed and var_names",
+    "a step built in another model, and records as long as the data, go without a word, and "
+    "initvals that are the model's own initial point are taken for none",
 )
 
 
@@ -72,7 +73,7 @@ def arguments_of_sample() -> Mapping[str, Any] | None:
     """Return the arguments of the call of ``pm.sample`` that is running, None if none is.
 
     They are read where it keeps them, in the frame of the call, for PyMC 6.4 tells a step neither
-    the model that is sampled nor what is recorded. All that it asks of a step before the draws is
+    the model that is sampled, nor what is recorded, nor which starts a user gave. All that it asks of a step before the draws is
     `vars`, `stats_dtypes` and the columns of the progress bar, of the number of chains; a chain's
     process is given the step alone. The context's model is another one where ``model=`` is given.
     """
