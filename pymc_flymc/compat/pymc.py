@@ -73,9 +73,10 @@ def arguments_of_sample() -> Mapping[str, Any] | None:
     """Return the arguments of the call of ``pm.sample`` that is running, None if none is.
 
     They are read where it keeps them, in the frame of the call, for PyMC 6.4 tells a step neither
-    the model that is sampled, nor what is recorded, nor which starts a user gave. All that it asks of a step before the draws is
-    `vars`, `stats_dtypes` and the columns of the progress bar, of the number of chains; a chain's
-    process is given the step alone. The context's model is another one where ``model=`` is given.
+    the model that is sampled, nor what is recorded, nor which starts a user gave. All that it asks
+    of a step before the draws is `vars`, `stats_dtypes` and the columns of the progress bar, of the
+    number of chains; a chain's process is given the step alone. The context's model is another one
+    where ``model=`` is given.
     """
     return _variables_of(sample)
 

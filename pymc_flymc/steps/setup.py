@@ -144,7 +144,7 @@ def read(
             f"posterior mode found in {at.passes:.1f} passes over the rows of "
             f"{names_of(found.regressions)}"
         )
-        warn_of_other_modes(density, at, theta, layout)
+        warn_of_other_modes(model, density, at, theta, layout)
     else:
         at = finder.at(layout.ravel(anchor_point(model, anchor)))
     watch.lap("mode_time")
