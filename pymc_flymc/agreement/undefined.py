@@ -13,6 +13,7 @@ import numpy as np
 
 from pymc_flymc.agreement.compared import ComparedRest, ComparedRows, Points
 from pymc_flymc.agreement.gathering import NotGatheredError
+from pymc_flymc.agreement.negative_factors import negative_together
 from pymc_flymc.agreement.parameter_checks import violated_checks
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError
@@ -24,13 +25,15 @@ SOME = 3
 
 
 def points_around(anchor: Anchor, points: Points, rng: np.random.Generator) -> Points:
-    """Return points about the anchor; other steps' variables are those of the first of `points`."""
-    # The last one is the anchor's mirror image: a product of two factors is positive where both are
-    # negative, too. There all signs have changed, which random directions almost never achieve.
+    """Return points about the anchor; other steps' variables are those of the first of `points`.
+
+    Random directions rarely change the signs of all factors of a product that may be negative
+    together, so points at which they are negative are among these.
+    """
     others = points.flat[0][1]
     steps = [s * rng.standard_normal(points.layout.size) for s in DISTANCES]
     thetas = [anchor.geometry.unstandardise(sign * step) for step in steps for sign in (1.0, -1.0)]
-    thetas.append(-anchor.theta)
+    thetas += negative_together(points.graph, anchor.geometry, others)
     return replace(points, flat=[(points.layout.round(theta), others) for theta in thetas])
 
 

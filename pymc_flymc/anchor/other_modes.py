@@ -3,10 +3,12 @@
 from itertools import combinations
 
 import numpy as np
+from pymc.model.core import Model
 from scipy.linalg import cho_factor, cho_solve
 
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
+from pymc_flymc.anchor.side_modes import side_modes
 from pymc_flymc.errors import warn
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.reading.flat import Layout
@@ -32,40 +34,80 @@ BETWEEN = np.linspace(0.0, 1.0, 23)[1:-1]
 
 
 def warn_of_other_modes(
-    density: ExpandedDensity, anchor: Anchor, start: np.ndarray, layout: Layout
+    model: Model, density: ExpandedDensity, anchor: Anchor, start: np.ndarray, layout: Layout
 ) -> None:
-    """Warn if the posterior has several modes, such as by signs that may change together."""
+    """Warn if the posterior has several modes, such as by signs that may change together.
+
+    The prior of `model` is drawn from if a function of parameters may not be monotone; `start` (D,)
+    is the model's initial point, and `layout` names the parameters for the message.
+    """
     # Likelihoods are the quadratics around the anchor. Other modes of consequence have about the
     # same coefficients, as when these are products of parameters, so that no row needs to be read.
-    n_parameters = len(start)
-    # The search is for modes of the prior times likelihoods with one mode. If coefficients are
-    # affine, priors with several modes are mixtures, which have a warning of their own.
-    if density.is_affine or n_parameters > MOST_PARAMETERS:
+    # If coefficients are affine, priors with several modes are mixtures, which have a warning of
+    # their own.
+    if density.is_affine:
         return
     statistics = anchor.expansion.concave().pack()
+    found = _along_one(model, density, statistics, anchor, layout)
+    if found is None and len(start) <= MOST_PARAMETERS:
+        found = _of_several(density, statistics, anchor, start)
+    if found is not None:
+        one, other = found
+        i = int(np.argmax(np.abs(one - other)))
+        warn(
+            "the posterior has several modes between which chains hardly cross: one where "
+            f"{layout.describe(i)} is {one[i]:.3g} and one where it is {other[i]:.3g} "
+            "(unconstrained). Chains start around one of them, and R-hat does not show what "
+            "none has visited. If modes differ by signs alone, give a parameter a positive "
+            "prior, such as pm.HalfNormal; else let chains start at both, "
+            "pm.sample(initvals=[{...}, {...}]), and compare with NUTS"
+        )
+
+
+def _of_several(
+    density: ExpandedDensity, statistics: np.ndarray, anchor: Anchor, start: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return two modes between which chains hardly cross, found by searches in all parameters."""
     rng = np.random.default_rng(20141104)
-    box = rng.uniform(-HALF_WIDTH, HALF_WIDTH, (STARTS, n_parameters))
+    box = rng.uniform(-HALF_WIDTH, HALF_WIDTH, (STARTS, len(start)))
     starts = [anchor.theta, *(start + box)]
     found = [_mode_near(density, statistics, anchor.geometry, theta) for theta in starts]
     best, _ = max(found, key=lambda each: each[1])
     found.append(_mode_near(density, statistics, anchor.geometry, -best))
     modes = [(theta, mass) for theta, mass in found if np.isfinite(mass)]
-    if not modes:
-        return
-    most = max(mass for _, mass in modes)
+    most = max((mass for _, mass in modes), default=0.0)
     large = [theta for theta, mass in modes if mass > most + LEAST_MASS]
     for one, other in combinations(large, 2):
         if _is_barrier(density, statistics, one, other):
-            i = int(np.argmax(np.abs(one - other)))
-            warn(
-                "the posterior has several modes between which chains hardly cross: one where "
-                f"{layout.describe(i)} is {one[i]:.3g} and one where it is {other[i]:.3g} "
-                "(unconstrained). Chains start around one of them, and R-hat does not show what "
-                "none has visited. If modes differ by signs alone, give a parameter a positive "
-                "prior, such as pm.HalfNormal; else let chains start at both, "
-                "pm.sample(initvals=[{...}, {...}]), and compare with NUTS"
-            )
-            return
+            return one, other
+    return None
+
+
+def _along_one(
+    model: Model,
+    density: ExpandedDensity,
+    statistics: np.ndarray,
+    anchor: Anchor,
+    layout: Layout,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the mode and a side mode along one parameter, between which chains hardly cross."""
+
+    def mass(theta: np.ndarray, j: int) -> float:
+        v = np.zeros(len(theta))
+        v[j] = 1.0
+        curvature = -density.hessian_times(theta, statistics, v)[j]
+        if not curvature > 0.0:
+            return -np.inf
+        return density(theta, statistics)[0] - 0.5 * float(np.log(curvature))
+
+    mode = anchor.theta
+    for other in side_modes(model, density, anchor, layout):
+        j = int(np.argmax(np.abs(other - mode)))
+        if mass(other, j) > mass(mode, j) + LEAST_MASS and _is_barrier(
+            density, statistics, mode, other
+        ):
+            return mode, other
+    return None
 
 
 def _mode_near(

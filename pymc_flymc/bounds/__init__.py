@@ -6,7 +6,7 @@ any smooth likelihood, with its base class in `expansion_bound`, the `metric` of
 `remainder` of its expansions;
 `taylor_parts`, the same for effects of groups, with their `coefficient_parts`; `kept_rows`, which
 have no bound; `factor`, the graph of what a bright row contributes under any of them. The others
-check bounds (`validity`, `first_use`, `rounding`) or what a user asks for (`setting`).
+check bounds (`validity`, `declared`, `rounding`) or what a user asks for (`setting`).
 """
 
 from pymc_flymc.bounds.all_rows import AllRows

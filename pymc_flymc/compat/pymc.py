@@ -62,9 +62,10 @@ require(
     "the model and its data travel to each chain's process",
 )
 require(
-    {"model", "random_seed", "var_names"} <= set(inspect.signature(sample).parameters),
-    "pm.sample's arguments model, random_seed and var_names",
-    "a step built in another model, and records as long as the data, go without a word",
+    {"initvals", "model", "random_seed", "var_names"} <= set(inspect.signature(sample).parameters),
+    "pm.sample's arguments initvals, model, random_seed and var_names",
+    "a step built in another model, and records as long as the data, go without a word, and "
+    "initvals that are the model's own initial point are taken for none",
 )
 
 
@@ -72,9 +73,9 @@ def arguments_of_sample() -> Mapping[str, Any] | None:
     """Return the arguments of the call of ``pm.sample`` that is running, or None.
 
     They are read from the frame of the call, for PyMC 6.4 tells a step neither the model that is
-    sampled nor what is recorded. Before the draws it reads only `vars`, `stats_dtypes` and the
-    columns of the progress bar from a step; a chain's process receives the step alone. With
-    ``model=`` the model of the context is another one.
+    sampled, nor what is recorded, nor which starts a user gave. Before the draws it reads only
+    `vars`, `stats_dtypes` and the columns of the progress bar from a step; a chain's process
+    receives the step alone. With ``model=`` the model of the context is another one.
     """
     return _variables_of(sample)
 

@@ -1,6 +1,5 @@
 """Base classes of families of likelihoods."""
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -138,7 +137,6 @@ class JointlySmoothFamily(Family):
         )
 
 
-@functools.lru_cache(maxsize=64)
 def _growth_of(likelihood: SmoothFamily) -> float:
     """Return the rate of the third and fourth derivatives, which must be the same for all rows."""
     # Two rows are used: a number with a value for each row is not a rate.

@@ -87,7 +87,6 @@ def _traverse(likelihood: Any, etas: list[Jet], y: np.ndarray) -> Jet:
     return part(value)
 
 
-@functools.lru_cache(maxsize=64)
 def _graph(likelihood: Any) -> tuple[list[Any], list[Any], Any]:
     """Return symbols of predictors and of observed values, and the graph of the log-likelihood."""
     etas = [pt.vector(f"eta_{i}", dtype="float64") for i in range(likelihood.n_predictors)]

@@ -1,8 +1,10 @@
 """Checks of the ``pm.sample`` that is running: its model, its seed, and what it records."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pymc.model import Model
+from pymc.util import get_untransformed_name, is_transformed_name
 
 from pymc_flymc.compat.pymc import arguments_of_sample, chains_are_running
 from pymc_flymc.errors import warn
@@ -26,6 +28,29 @@ def check_model(model: Model | None, name: str) -> None:
             f"{name} was built in another model than the one that pm.sample is given: build the "
             f"step in this one, as in `with model: pm.sample(step={name}())`"
         )
+
+
+def start_is_given(model: Model, variables: Sequence[Any]) -> bool:
+    """Return whether a user gave values at which chains start for some of the value variables.
+
+    They may be those of the model's initial point, so the point itself does not tell. A name such
+    as "prior" is not a value: PyMC makes a value of it.
+
+    Parameters
+    ----------
+    variables : sequence of TensorVariable
+        Value variables of a step.
+    """
+    names = {str(model.values_to_rvs[each].name) for each in variables}
+    initvals = (arguments_of_sample() or {}).get("initvals")
+    of_chains = [initvals] if isinstance(initvals, Mapping) else [*(initvals or ())]
+    for values in [model.rvs_to_initial_values, *filter(None, of_chains)]:
+        for key, value in values.items():
+            name = str(getattr(key, "name", key))
+            name = get_untransformed_name(name) if is_transformed_name(name) else name
+            if name in names and value is not None and not isinstance(value, str):
+                return True
+    return False
 
 
 def check_seeded(name: str) -> None:

@@ -22,7 +22,7 @@ from pymc_flymc.anchor.funnels import warn_of_funnels
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.anchor.other_modes import warn_of_other_modes
 from pymc_flymc.bounds import Problem
-from pymc_flymc.bounds.first_use import check_first_use
+from pymc_flymc.bounds.declared import check_declared
 from pymc_flymc.bounds.setting import BoundSetting, bounds_asked
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.shared_scales import SharedScales
@@ -123,7 +123,7 @@ def read(
             f"posterior mode found in {at.passes:.1f} passes over the rows of "
             f"{names_of(found.regressions)}"
         )
-        warn_of_other_modes(density, at, theta, layout)
+        warn_of_other_modes(model, density, at, theta, layout)
     else:
         at = finder.at(layout.ravel(anchor_point(model, anchor)))
     watch.lap("mode_time")
@@ -155,7 +155,7 @@ def checked_sampler(sampler: Sampler, setup: Setup) -> Sampler:
     """Return the chosen sampler, checked, with the anchors that its chains may move to."""
     target, anchors = sampler.target, None
     for problem, part in zip(setup.problems, target.parts, strict=True):
-        check_first_use(problem, part.bound)
+        check_declared(problem, part.bound)
     if isinstance(target, Target):  # anchors move in memory only: each takes a pass
         check_compiled(target, setup.problems, setup.others)
         log_density = LogDensity(target, setup.others)

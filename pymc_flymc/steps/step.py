@@ -27,6 +27,7 @@ from pymc_flymc.steps.running import (
     check_model,
     check_no_chain_runs,
     check_seeded,
+    start_is_given,
     warn_of_recording,
 )
 from pymc_flymc.steps.saved import SavableStep
@@ -74,6 +75,8 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     }
     _unused: ClassVar[dict[str, float]] = {}  #: Statistics of kernels that are not in use.
     _has_warned = False
+    #: Whether a user gave values at which chains start, even if they are the model's own.
+    _start_is_given = False
     #: Number of chains that have begun in this process since `pm.sample` did.
     _begun = 0
 
@@ -162,6 +165,8 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         if self._checkpoint is not None:
             check_seeded(type(self).__name__)
         self._refresh(in_place=self._chain is None)
+        if self._model is not None and not chains_are_running():
+            self._start_is_given = start_is_given(self._model, self._vars)
         return self._vars
 
     def begin_run(self) -> None:
@@ -237,7 +242,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         assert chain is not None and tuning is not None
         chain.set_others(others)
         if not chain.started:
-            given = not np.array_equal(theta, self._default_theta)
+            given = self._start_is_given or not np.array_equal(theta, self._default_theta)
             if given:
                 check_start(theta, self._layout)
             self.sampler.start(chain, self.rng, theta if given else None)

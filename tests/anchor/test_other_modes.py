@@ -30,6 +30,16 @@ def signed_scale():
     return (pm.Normal("s") * pm.Normal("z", shape=6))[G]
 
 
+def waves(n):
+    """A probability is that of several values of an effect: the side modes are those of one."""
+    a = pm.Normal("a", shape=n)
+    return (0.1 + 0.8 * pm.math.sigmoid(a) * pm.math.cos(a) ** 2)[np.arange(N) % n]
+
+
+def floored():
+    return (0.1 + 0.8 * pm.math.sigmoid(pm.Normal("a", shape=6)))[G]
+
+
 def scale():
     return (pm.HalfNormal("s") * pm.Normal("z", shape=6))[G]
 
@@ -55,3 +65,20 @@ def test_one_mode(eta):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read(eta)
+
+
+@pytest.mark.parametrize("n", [6, 100])
+def test_side_modes_of_effects(n):
+    """Other values of one effect, beyond the box of random starts, make the same probability."""
+    with pm.Model() as model:
+        pm.Bernoulli("y", p=waves(n), observed=Y)
+    with pytest.warns(UserWarning, match=r"several modes between which .* a\[\d+\] is"):
+        setup.read(model, None, None, None, None)
+
+
+def test_a_monotone_function_of_effects_has_one_mode():
+    with pm.Model() as model:
+        pm.Bernoulli("y", p=floored(), observed=Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        setup.read(model, None, None, None, None)

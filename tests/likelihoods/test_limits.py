@@ -310,3 +310,33 @@ def main():
 
 if __name__ == "__main__":
     main()
+
+
+class OfRate(SmoothFamily):
+    """A family whose derivatives grow at a rate that is an attribute."""
+
+    name = "of a rate"
+    rate = 1.0
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def read(self, rv):
+        raise NotImplementedError
+
+    def log_likelihood(self, arguments, y):
+        return -pt.exp(self.rate * arguments[0])
+
+
+@dataclass(init=False)
+class OfRateByValue(OfRate):
+    """The same as a dataclass, which Python cannot hash."""
+
+
+@pytest.mark.parametrize("kind", [OfRate, OfRateByValue])
+def test_limits_are_those_of_a_family_as_it_is_now(kind):
+    family, y = kind(1.0), np.zeros(1)
+    for rate in (1.0, 3.0):
+        family.rate = rate
+        assert family.growth == rate
+        np.testing.assert_allclose(family.derivative_bound(3, 0.0, 0.0, y), rate**3)

@@ -4,7 +4,7 @@ from tests.mutants.mutant import Rows
 
 PASS = "tests/bounds/test_validity.py::test_bounds_of_the_package_pass"
 WRONG = "tests/bounds/test_validity.py::test_wrong_bounds_are_caught"
-FIRST = "tests/bounds/test_first_use.py"
+DECLARED = "tests/bounds/test_declared.py"
 SETTINGS = "tests/steps/test_settings.py"
 COMPILED = "tests/agreement/test_compiled.py"
 MUTANTS: Rows = {
@@ -110,42 +110,36 @@ MUTANTS: Rows = {
             f"{COMPILED}::test_as_built[joint]",
         ),
     ],
-    "bounds/first_use.py": [
+    "bounds/declared.py": [
         (
             "convex rows passed over",
             "if largest[worst] > CURVATURE_ROUNDING * (1.0 + size[worst]):",
             "if False:",
-            f"{FIRST}::test_not_log_concave",
-        ),
-        (
-            "checked each time",
-            "    _known.add(key)\n",
-            "",
-            f"{FIRST}::test_once",
+            f"{DECLARED}::test_not_log_concave",
         ),
         (
             "families of one's own under our bounds unchecked",
             "(_is_ours(family) and _is_ours(bound))",
             "_is_ours(bound)",
-            f"{FIRST}::test_not_log_concave",
+            f"{DECLARED}::test_not_log_concave",
         ),
         (
             "bounds of one's own on our families unchecked",
             "(_is_ours(family) and _is_ours(bound))",
             "_is_ours(family)",
-            f"{FIRST}::test_a_bound_of_ones_own",
+            f"{DECLARED}::test_a_bound_of_ones_own",
         ),
         (
             "the bound unchecked",
             "        check_bound(checked, likelihood, y, nuisances=tuple(problem.own.w[start:]))",
             "        pass",
-            f"{FIRST}::test_derivatives_beyond_their_limits",
+            f"{DECLARED}::test_derivatives_beyond_their_limits",
         ),
         (
             "curvature with the other sign",
             "largest[finite] = np.linalg.eigvalsh(second[finite])[:, -1]",
             "largest[finite] = -np.linalg.eigvalsh(second[finite])[:, -1]",
-            f"{FIRST}::test_a_bound_of_ones_own",
+            f"{DECLARED}::test_a_bound_of_ones_own",
         ),
     ],
     "bounds/rounding.py": [

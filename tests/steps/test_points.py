@@ -1,5 +1,8 @@
 """Where chains start, and the form of the points they give back."""
 
+import pickle
+from contextlib import suppress
+
 import numpy as np
 import pymc as pm
 import pytensor
@@ -8,6 +11,7 @@ from scipy.stats import chi2
 
 from pymc_flymc import FireflyMH
 from pymc_flymc.sampling import chain as chain_module
+from pymc_flymc.sampling.sampler import Sampler
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_posterior
@@ -27,6 +31,62 @@ def test_initvals_are_honoured(shared):
     assert np.all(
         np.linalg.norm((first - start) / sd, axis=1) < 0.5 * np.min(abs(start - anchor) / sd)
     )
+
+
+def starts(model, step, monkeypatch, **settings):
+    """Return the starts that the two chains of a run are told, None for dispersed ones."""
+    told, own = [], Sampler.start
+
+    def start(self, chain, rng, theta=None):
+        told.append(theta)
+        return own(self, chain, rng, theta)
+
+    monkeypatch.setattr(Sampler, "start", start)
+    sample(model, step, tune=0, draws=1, **settings)
+    return told
+
+
+ZEROS = {"beta": np.zeros(3)}
+
+
+@pytest.mark.parametrize(
+    "form", ["by name", "by variable", "of each chain", "of one chain", "of the model"]
+)
+def test_initvals_at_the_initial_point_are_honoured(form, shared, monkeypatch):
+    model, step = shared()
+    initvals = {
+        "by name": ZEROS,
+        "by variable": {model["beta"]: np.zeros(3)},
+        "of each chain": [ZEROS, ZEROS],
+        "of one chain": [None, ZEROS],
+        "of the model": None,
+    }[form]
+    if form == "of the model":
+        monkeypatch.setitem(model.rvs_to_initial_values, model["beta"], np.zeros(3))
+    told = starts(model, step, monkeypatch, initvals=initvals)
+    np.testing.assert_array_equal(told, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("initvals", [None, {}, [None, {}]])
+def test_no_initvals_are_none(initvals, shared, monkeypatch):
+    """Also if those of a run before were given."""
+    model, step = shared()
+    starts(model, step, monkeypatch, initvals=ZEROS)
+    assert starts(model, step, monkeypatch, initvals=initvals) == [None, None]
+
+
+def test_processes_know_that_initvals_are_given(shared, monkeypatch):
+    model, step = shared()
+    starts(model, step, monkeypatch, initvals=ZEROS)
+    copied = pickle.loads(pickle.dumps(step))
+    starts_of_copy = []
+    monkeypatch.setattr(
+        Sampler, "start", lambda *arguments: starts_of_copy.append(arguments[3]) or arguments[1]
+    )
+    copied.setup_chain(np.random.default_rng(0), 0, 1)
+    with suppress(Exception):  # the chain was not started
+        copied.step(ZEROS)
+    np.testing.assert_array_equal(starts_of_copy, [np.zeros(3)])
 
 
 def test_initvals_that_are_not_finite(shared):

@@ -31,7 +31,7 @@ MODEL = logistic_model(*ROWS)
 @pytest.fixture(autouse=True)
 def without_checks_before(monkeypatch):
     """Bounds of these tests are let through that steps check before they use them."""
-    for check in ("check_first_use", "check_compiled"):
+    for check in ("check_declared", "check_compiled"):
         monkeypatch.setattr(f"pymc_flymc.steps.setup.{check}", lambda *arguments: None)
 
 

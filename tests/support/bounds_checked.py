@@ -56,7 +56,7 @@ class FewerColumns(JaakkolaJordan):
 
 def reads_past_its_array():
     """Let a bound through that the package refuses, and see numba find what it reads."""
-    building.check_preparation = step_module.check_first_use = lambda *arguments: None
+    building.check_preparation = step_module.check_declared = lambda *arguments: None
     model = logistic_model(*logistic_rows(60, [-0.5, 1.0]))
     try:  # what was compiled is compared, which reads all constants
         step_of(model, FireflyHMC, bound=FewerColumns())

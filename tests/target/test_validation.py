@@ -20,7 +20,7 @@ MODEL = logistic_model(*logistic_rows(50, [-0.5, 1.0]))
 @pytest.fixture(autouse=True)
 def without_checks_before(monkeypatch):
     """Bounds of these tests are let through that steps check before they use them."""
-    monkeypatch.setattr("pymc_flymc.steps.setup.check_first_use", lambda *arguments: None)
+    monkeypatch.setattr("pymc_flymc.steps.setup.check_declared", lambda *arguments: None)
 
 
 class Altered(JaakkolaJordan):
@@ -144,8 +144,8 @@ def test_fresh_brightness_is_drawn_from_rates():
 def test_statistics_too_short_for_a_quadratic(monkeypatch):
     """Their length is the bound's own affair; native code does not read past them."""
     bound = Altered(lambda p: replace(p, statistics=p.statistics[:-1]))
-    # At their first use, bounds of somebody's own are evaluated in Python.
-    for check in ("check_first_use", "check_compiled"):
+    # When a step is built, bounds of somebody's own are evaluated in Python.
+    for check in ("check_declared", "check_compiled"):
         monkeypatch.setattr(pymc_flymc.steps.setup, check, lambda *_: None)
     with pytest.raises(ValueError, match="statistics of a quadratic are shorter"):
         step_of(MODEL, FireflyHMC, bound=bound)

@@ -1,6 +1,5 @@
-"""Checks of user-defined families and bounds, at their first use."""
+"""Checks of what user-defined families and bounds declare of themselves."""
 
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -21,15 +20,14 @@ OUTCOMES = 200
 PREDICTORS = np.concatenate([np.linspace(-8.0, 8.0, 65), [-30.0, -15.0, 15.0, 30.0]])
 #: Curvature that may be rounding, relative to what there is of it.
 CURVATURE_ROUNDING = 1e-9
-_known: set[Hashable] = set()
 
 
 @doing("checking a likelihood or a bound that is not Firefly's own")
-def check_first_use(problem: Problem, bound: Bound) -> None:
-    """Check what a family and a bound declare of themselves, once in a process for each pair.
+def check_declared(problem: Problem, bound: Bound) -> None:
+    """Check what a family and a bound that users wrote declare of themselves, for each step.
 
-    Dataclasses and others that are compared by value count as different if their values differ. A
-    pair of a family and a bound of this package is checked by its tests instead.
+    What such objects declare may depend on attributes that change, so no result is kept. Families
+    and bounds of this package are checked by its tests instead.
 
     Raises
     ------
@@ -38,9 +36,6 @@ def check_first_use(problem: Problem, bound: Bound) -> None:
     """
     family, likelihood = unweighted(problem.likelihood), problem.likelihood
     if isinstance(bound, AllRows) or (_is_ours(family) and _is_ours(bound)):
-        return
-    key = _key(family), _key(bound)
-    if key in _known:
         return
     y = _some_outcomes(problem)
     if isinstance(family, SmoothLikelihood) and family.log_concave:
@@ -54,13 +49,6 @@ def check_first_use(problem: Problem, bound: Bound) -> None:
         raise UnsupportedModelError(
             f"{error}. {_what_to_change(family, bound)}; see check_bound"
         ) from None
-    _known.add(key)
-
-
-def _key(what: Any) -> Hashable:
-    """Return the class of a family or bound, and the object itself if it is compared by value."""
-    by_value = type(what).__hash__ not in (None, object.__hash__)
-    return type(what), what if by_value else None
 
 
 def _some_outcomes(problem: Problem) -> np.ndarray:

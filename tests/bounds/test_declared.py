@@ -9,8 +9,8 @@ from pytensor.tensor.random.basic import VonMisesRV
 
 from pymc_flymc import JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.bounds import BOUNDS, Problem
-from pymc_flymc.bounds import first_use as module
-from pymc_flymc.bounds.first_use import check_first_use
+from pymc_flymc.bounds import declared as module
+from pymc_flymc.bounds.declared import check_declared
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.likelihood import RowParameters
@@ -63,9 +63,8 @@ class Weak(JaakkolaJordan):
 
 
 @pytest.fixture
-def problem(monkeypatch):
+def problem():
     """Make a problem of a likelihood, its anchor made by the check of a bound."""
-    monkeypatch.setattr(module, "_known", set())
 
     def make(likelihood, y):
         rng = np.random.default_rng(1)
@@ -84,34 +83,33 @@ BINARY = np.random.default_rng(0).integers(0, 2, 60)
 
 def test_not_log_concave(problem):
     with pytest.raises(UnsupportedModelError, match=r"attribute log_concave = False"):
-        check_first_use(problem(Directions(), ANGLES), Taylor())
-    check_first_use(problem(Honest(), ANGLES), Taylor())
+        check_declared(problem(Directions(), ANGLES), Taylor())
+    check_declared(problem(Honest(), ANGLES), Taylor())
 
 
 def test_derivatives_beyond_their_limits(problem):
     with pytest.raises(UnsupportedModelError, match="Correct derivative_bound"):
-        check_first_use(problem(TooSmooth(), ANGLES), Taylor())
+        check_declared(problem(TooSmooth(), ANGLES), Taylor())
 
 
 def test_a_bound_of_ones_own(problem):
     with pytest.raises(UnsupportedModelError, match="Correct the bound"):
-        check_first_use(problem(BernoulliLogit(), BINARY), Weak(slack=0.0))
+        check_declared(problem(BernoulliLogit(), BINARY), Weak(slack=0.0))
 
 
-def test_once(problem, monkeypatch):
+def test_what_is_of_this_package_is_not_checked(problem, monkeypatch):
     calls = []
     monkeypatch.setattr(module, "check_bound", lambda *args, **kwargs: calls.append(args))
-    for _ in range(2):
-        check_first_use(problem(Honest(), ANGLES), Taylor())
-        check_first_use(problem(BernoulliLogit(), BINARY), Taylor())
+    check_declared(problem(Honest(), ANGLES), Taylor())
+    check_declared(problem(BernoulliLogit(), BINARY), Taylor())
     assert len(calls) == 1
 
 
-@dataclass(frozen=True)
 class Concentrated(Honest):
     """A family whose derivatives are within their limits for a small concentration alone."""
 
-    kappa: float = 1.0
+    def __init__(self, kappa):
+        self.kappa = kappa
 
     def log_likelihood(self, arguments, y):
         return self.kappa * pt.cos(y - arguments[0])
@@ -120,10 +118,38 @@ class Concentrated(Honest):
         return np.full(np.shape(y), 2.0)
 
 
-def test_families_count_with_their_numbers(problem):
-    check_first_use(problem(Concentrated(1.0), ANGLES), Taylor())
+@dataclass(init=False)
+class ConcentratedByValue(Concentrated):
+    """The same as a dataclass, which Python cannot hash."""
+
+
+@pytest.mark.parametrize("kind", [Concentrated, ConcentratedByValue])
+def test_families_of_one_class_are_checked_one_by_one(kind, problem):
+    check_declared(problem(kind(1.0), ANGLES), Taylor())
     with pytest.raises(UnsupportedModelError, match="Correct derivative_bound"):
-        check_first_use(problem(Concentrated(50.0), ANGLES), Taylor())
+        check_declared(problem(kind(50.0), ANGLES), Taylor())
+
+
+def test_a_family_is_checked_again_when_its_attributes_have_changed(problem):
+    family = Concentrated(1.0)
+    check_declared(problem(family, ANGLES), Taylor())
+    family.kappa = 50.0
+    with pytest.raises(UnsupportedModelError, match="Correct derivative_bound"):
+        check_declared(problem(family, ANGLES), Taylor())
+
+
+def test_bounds_of_one_class_are_checked_one_by_one(problem):
+    class Lowered(JaakkolaJordan):
+        def __init__(self, by):
+            super().__init__(slack=0.0)
+            self.by = by
+
+        def gap(self, *args):
+            return super().gap(*args) + self.by
+
+    check_declared(problem(BernoulliLogit(), BINARY), Lowered(0.0))
+    with pytest.raises(UnsupportedModelError, match="Correct the bound"):
+        check_declared(problem(BernoulliLogit(), BINARY), Lowered(-0.01))
 
 
 def test_a_sum_over_convex_rows_is_that_of_their_expansions():
@@ -149,4 +175,4 @@ def test_a_subclass_with_another_likelihood_is_not_of_the_form():
 def test_its_derivatives_are_checked(problem):
     """It is convex somewhere, which the class that it is made from is not."""
     with pytest.raises(UnsupportedModelError, match="log_concave = False"):
-        check_first_use(problem(Leaking(), BINARY), Taylor())
+        check_declared(problem(Leaking(), BINARY), Taylor())
