@@ -120,6 +120,10 @@ class RowSource(ABC):
             column.check_unchanged()
 
     @abstractmethod
+    def head(self, n: int) -> Values:
+        """Return the first n rows."""
+
+    @abstractmethod
     def map(
         self, work: Callable[..., Any], by_chunk: bool = False, stride: int = 1
     ) -> Iterator[Any]:
@@ -193,6 +197,15 @@ class LocalSource(RowSource):
             Partition(i, first, last - first, columns, first)
             for i, (first, last) in enumerate(itertools.pairwise(bounds))
         ]
+
+    @override
+    def head(self, n: int) -> Values:
+        return {
+            name: np.asarray(
+                read_patiently(lambda c=column: c.read(slice(0, n)), f"data= of {name!r}")
+            )
+            for name, column in self._columns.items()
+        }
 
     @override
     def map(
