@@ -61,7 +61,7 @@ def labels_of(model: Model) -> Labels:
             axes, indices_from_subtensor(node.inputs[1:], node.op.idx_list), strict=False
         ):
             of = _container(index)
-            if of is None or dim not in coords:
+            if of is None or dim is None or dim not in coords:
                 continue
             if coords[found.setdefault(of, dim)] != coords[dim]:
                 raise ValueError(

@@ -200,12 +200,11 @@ class LocalSource(RowSource):
 
     @override
     def head(self, n: int) -> Values:
-        return {
-            name: np.asarray(
-                read_patiently(lambda c=column: c.read(slice(0, n)), f"data= of {name!r}")
-            )
-            for name, column in self._columns.items()
-        }
+        found = {}
+        for name, column in self._columns.items():
+            read = functools.partial(column.read, slice(0, n))
+            found[name] = np.asarray(read_patiently(read, f"data= of {name!r}"))
+        return found
 
     @override
     def map(

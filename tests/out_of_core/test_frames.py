@@ -169,7 +169,7 @@ def test_ids_of_any_type_are_read_by_the_coordinates_that_they_index(labels, dty
     frame = pandas.DataFrame({"c": pandas.Series(values).astype(dtype)})
     if dtype == "category":
         frame["c"] = frame["c"].cat.set_categories(labels[::-1])
-    for each in kinds_of(frame) if dtype != object else [frame]:
+    for each in kinds_of(frame) if dtype is not object else [frame]:
         found = as_column("g", each["c"], by_index(labels)).read(slice(0, None))
         np.testing.assert_array_equal(found, places)
 
