@@ -225,9 +225,7 @@ def test_a_container_that_indexes_effects_of_different_coordinates():
         g = pm.Data("g", TABLE["group"].to_numpy()[:40])
         eta = pm.Normal("r", dims="a")[g] + pm.Normal("s", dims="b")[g]
         pm.Normal("o", eta, observed=pm.Data("y", np.zeros(40)))
-    with pytest.raises(
-        ValueError, match=r"'g' indexes effects of the dimensions '[ab]' and '[ab]'"
-    ):
+    with pytest.raises(ValueError, match="'g' indexes effects of the dim"):
         source_of({"g": TABLE["group"]}, model=made)
 
 
