@@ -16,7 +16,7 @@ from pymc_flymc.out_of_core.dask_arrays import check_repeatable, is_dask
 from pymc_flymc.out_of_core.frames import of_fragments
 from pymc_flymc.out_of_core.labels import Labels, labels_of
 from pymc_flymc.out_of_core.source import PARTITION, LocalSource, RowSource
-from pymc_flymc.reporting import log
+from pymc_flymc.reporting import log, number_of
 from pymc_flymc.settings import check
 
 #: Least number of partitions of arrays that a cluster reads.
@@ -159,7 +159,7 @@ def check_head(source: RowSource, model: Model) -> None:
             )
         if len(found) < len(rows):
             raise ValueError(
-                f"data= of {name!r} has {len(found):,} rows, and the model's container "
+                f"data= of {name!r} has {number_of(len(found), 'row')}, and the model's container "
                 f"{len(rows):,}: write the model on the first rows of data="
             )
 
@@ -207,7 +207,7 @@ def merged(chunks: tuple[int, ...]) -> tuple[int, ...]:
         if lengths[-1] and lengths[-1] + n > enough:
             lengths.append(0)
         lengths[-1] += n
-    said = f"the {len(chunks):,} chunks of data= are read as {len(lengths):,} partitions"
+    said = f"the {len(chunks):,} chunks of data= are read as {number_of(len(lengths), 'partition')}"
     if len(lengths) > 2 * MANY:
         said += ", each a task of about 25 ms of processor time in every pass and superbatch: "
         said += "larger chunks would be faster"

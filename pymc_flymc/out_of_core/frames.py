@@ -7,7 +7,7 @@ import numpy as np
 
 from pymc_flymc.compat.dask import without_rows
 from pymc_flymc.out_of_core.labels import Labels
-from pymc_flymc.reporting import log
+from pymc_flymc.reporting import log, number_of
 
 #: Integers beyond it may have no exact float64.
 EXACT_IN_FLOAT64 = 1 << 53
@@ -85,7 +85,7 @@ def _plain(name: str, place: int, series: Any, known: Labels) -> Plain:
         )
     shown = [f"{i} = {label!r}" for i, label in enumerate(labels[:SHOWN])]
     shown += ["..."] if len(labels) > SHOWN else []
-    log.info(f"the {len(labels):,} groups of {column!r} are {', '.join(shown)}")
+    log.info(f"{number_of(len(labels), 'group')} of {column!r}: {', '.join(shown)}")
     return Plain(np.dtype(np.int32), labels)
 
 
@@ -111,7 +111,7 @@ def _numbers(table: Any, name: str, plain: list[Plain]) -> Any:
         if values.dtype != dtype and values.isna().any():
             raise ValueError(
                 f"data= of {name!r}: the column {column!r}, of dtype {values.dtype}, has "
-                f"{int(values.isna().sum())} missing values; drop or impute these rows"
+                f"{number_of(int(values.isna().sum()), 'missing value')}; drop or impute these rows"
             )
         if labels is not None:
             numbers[i] = _places(values, labels, name, column)
