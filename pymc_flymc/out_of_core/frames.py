@@ -49,6 +49,11 @@ def array_of_frame(name: str, frame: Any, labels: Labels) -> Any:
         no coordinate. The message names the column and says what to do.
     """
     table = frame if frame.ndim > 1 else frame.to_frame(name if frame.name is None else frame.name)
+    if len(set(table.columns)) < len(table.columns):
+        raise ValueError(
+            f"data= of {name!r}: two of the columns {', '.join(map(repr, table.columns))} have the "
+            "same name: rename one of them"
+        )
     plain = [_plain(name, i, table[column], labels) for i, column in enumerate(table.columns)]
     if any(each.labels for each in plain) and any(each.dtype.kind == "f" for each in plain):
         raise ValueError(

@@ -250,3 +250,9 @@ def test_rounding_makes_no_other_rows():
     check_head(source_of({"X": ROWS["X"] * (1 + 1e-12)}), model())
     with pytest.raises(ValueError, match="'X' has 30 rows, and the model's container 40"):
         check_head(source_of({"X": ROWS["X"][:30]}), model())
+
+
+def test_two_columns_of_the_same_name():
+    twice = pandas.concat([TABLE, TABLE[["b"]].rename(columns={"b": "group"})], axis=1)
+    with model(), pytest.raises(ValueError, match="'group': two of the columns"):
+        FireflyMH(data=twice)
