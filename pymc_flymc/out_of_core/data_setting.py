@@ -45,7 +45,7 @@ def of_table(table: Any, model: Model) -> Any:
     Raises
     ------
     ValueError
-        If no container takes a column.
+        If no container takes a column, or if the table is lazy.
     """
     if isinstance(table, str | Path):
         check(
@@ -58,6 +58,11 @@ def of_table(table: Any, model: Model) -> Any:
         table = of_fragments(table)
     elif hasattr(table, "to_pandas") and hasattr(table, "column_names"):  # of Arrow
         table = table.to_pandas()
+    if hasattr(table, "collect_schema") and not hasattr(table, "to_pandas"):  # of Polars
+        raise ValueError(
+            "data= is a lazy frame, whose rows are not there: give frame.collect(), or the path of "
+            "Parquet files, of which a part is read at a time"
+        )
     if not hasattr(table, "columns"):
         return table
     there, found = set(table.columns), {}
@@ -141,7 +146,7 @@ def check_head(source: RowSource, model: Model) -> None:
     own = {
         str(v.name): np.asarray(v.get_value(borrow=True))
         for v in containers
-        if isinstance(v, SharedVariable)
+        if isinstance(v, SharedVariable) and v.type.ndim
     }
     first = source.head(max((len(rows) for rows in own.values()), default=0))
     for name, rows in own.items():

@@ -256,3 +256,8 @@ def test_two_columns_of_the_same_name():
     twice = pandas.concat([TABLE, TABLE[["b"]].rename(columns={"b": "group"})], axis=1)
     with model(), pytest.raises(ValueError, match="'group': two of the columns"):
         FireflyMH(data=twice)
+
+
+def test_a_lazy_frame():
+    with model(), pytest.raises(ValueError, match=r"data= is a lazy frame.*frame\.collect\(\)"):
+        FireflyMH(data=polars().lazy())
