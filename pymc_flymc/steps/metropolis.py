@@ -169,7 +169,7 @@ class FireflyMH(FireflyStep):
             from pymc_flymc.out_of_core.data_setting import check_head, of_table, source_of
             from pymc_flymc.out_of_core.feasibility import check_out_of_core
 
-            check_out_of_core(bound, brightness, proposal, kernel)
+            check_out_of_core(bound, brightness, proposal, kernel, transitions)
             of = modelcontext(model)
             source = source_of(of_table(data, of), client, of)
             check_head(source, of)
