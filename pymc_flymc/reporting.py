@@ -12,10 +12,11 @@ from typing import Any, Concatenate
 
 #: Seconds that pass without a line.
 PATIENCE = 2.0
-#: Seconds between lines on how far passes over rows have got.
+#: Seconds between the first two lines on how far passes over rows have got. They double from line
+#: to line, so that a file has few lines of hours.
 INTERVAL = 5.0
-#: Passes over all of many rows in most set-ups: two in the search for the mode, one for the bound.
-USUAL_PASSES = 3
+#: Seconds after which a terminal's one line on this is rewritten.
+REWRITE = 0.5
 
 COMPILING = "compiling what is particular to the model; kept on disk for the next time"
 COMPILING_KERNELS = (
@@ -30,6 +31,8 @@ class _Prefixed(logging.LoggerAdapter[logging.Logger]):
         self, msg: Any, kwargs: MutableMapping[str, Any]
     ) -> tuple[Any, MutableMapping[str, Any]]:
         report = _report.get()
+        if report is not None:
+            report.clear()
         return f"{'Firefly' if report is None else report.name}: {msg}", kwargs
 
 
@@ -40,14 +43,15 @@ log = _Prefixed(logging.getLogger("pymc.flymc"))
 class _Report:
     """What a step has said while it is set up, and the passes over rows that it has made."""
 
-    def __init__(self, name: str, passes: int) -> None:
-        self.name, self.usual_passes = name, passes
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.said: set[str] = set()
         self.n_lines = 0
         self._data: dict[int, object] = {}
         self._passes: Counter[int] = Counter()
         self._seconds_read = 0.0
-        self._last_line = -INTERVAL
+        self._next_line, self._interval = 0.0, INTERVAL
+        self._terminal: Any = None
 
     def end(self) -> None:
         """Let data go: callbacks that were begun meanwhile keep the report as long as they live."""
@@ -61,35 +65,79 @@ class _Report:
 
     def _write(self, line: str) -> None:
         self.n_lines += 1
+        self.clear()
         log.logger.info(f"{self.name}: {line}")  # from any thread
+
+    def _say_how_far(self, line: str) -> None:
+        """Rewrite the last line of a terminal; elsewhere write a line, later and later."""
+        now, terminal = _clock(), _terminal()
+        if now < self._next_line:
+            return
+        if terminal is None:
+            self._next_line, self._interval = now + self._interval, 2.0 * self._interval
+            self._write(line)
+        else:
+            self._next_line, self._terminal = now + REWRITE, terminal
+            terminal.write(f"\r{self.name}: {line}\x1b[K")
+            terminal.flush()
+
+    def clear(self) -> None:
+        """Clear the line that would have been rewritten."""
+        terminal, self._terminal = self._terminal, None
+        if terminal is not None:
+            terminal.write("\r\x1b[K")
+            terminal.flush()
 
     def read[T](self, starts: Sequence[T], n_rows: int, stride: int, data: object) -> Iterator[T]:
         """Yield where the blocks of a pass start; say how long it takes yet if that is long."""
         if stride == 1:
             self._data[id(data)] = data  # kept, so that its number is not another's
             self._passes[id(data)] += 1
-            number = self._passes[id(data)]
-            what = f"reading {n_rows:,} rows, pass {number}"
-            of = f" of about {self.usual_passes}" if self.usual_passes > 1 else ""
-            what += of * (number <= self.usual_passes)
+            what = f"reading {number_of(n_rows, 'row')}, pass {self._passes[id(data)]}"
         else:
-            what = f"reading {len(range(0, n_rows, stride)):,} of {n_rows:,} rows"
+            what = f"reading {len(range(0, n_rows, stride)):,} of {number_of(n_rows, 'row')}"
         began = first = _clock()
-        try:
-            for done, start in enumerate(starts):
-                yield start
-                now = _clock()
-                if done == 0:  # it may have waited to be compiled: no measure of others
-                    first = now
-                    continue
-                left = (now - first) / done * (len(starts) - done - 1)
-                seconds = self._seconds_read + now - began + left
-                due = now >= self._last_line + INTERVAL
-                if due and left >= 1.0 and seconds >= PATIENCE:
-                    self._last_line = now
-                    self._write(f"{what}; {left:.0f} s left")
-        finally:
-            self._seconds_read += _clock() - began
+        with _after(PATIENCE, self._say_how_far, what) as timer:  # a block may take minutes
+            try:
+                for done, start in enumerate(starts):
+                    yield start
+                    now = _clock()
+                    if done == 0:  # it may have waited to be compiled: no measure of others
+                        first = now
+                        timer.cancel()
+                        continue
+                    left = (now - first) / done * (len(starts) - done - 1)
+                    seconds = self._seconds_read + now - began + left
+                    if left >= 1.0 and seconds >= PATIENCE:
+                        self._say_how_far(f"{what}; {left:.0f} s left")
+            finally:
+                self.clear()
+                self._seconds_read += _clock() - began
+
+
+def _terminal() -> Any:
+    """Return the stream of the terminal that shows the log; None if there is none."""
+    logger: logging.Logger | None = log.logger
+    while logger is not None and log.isEnabledFor(logging.INFO):
+        for handler in logger.handlers:
+            stream = getattr(handler, "stream", None)
+            if stream is not None and stream.isatty():
+                return stream
+        logger = logger.parent if logger.propagate else None
+    return None
+
+
+@contextmanager
+def _after(seconds: float, say: Callable[..., None], *arguments: Any) -> Iterator[Timer]:
+    """Call a function if this takes long, and have no thread left when it ends."""
+    timer = Timer(seconds, say, arguments)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield timer
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 _report: ContextVar[_Report | None] = ContextVar("report", default=None)
@@ -100,17 +148,9 @@ def _clock() -> float:
 
 
 @contextmanager
-def reporting(name: str, passes: int = USUAL_PASSES) -> Iterator[None]:
-    """Put a name before the lines of the log, and have them say what takes long.
-
-    Parameters
-    ----------
-    name : str
-        Of a step or a function.
-    passes : int
-        Over all rows, as it will probably make.
-    """
-    report = _Report(name, passes)
+def reporting(name: str) -> Iterator[None]:
+    """Put the name of a step or a function before the lines of the log, on what takes long, too."""
+    report = _Report(name)
     token = _report.set(report)
     try:
         yield
@@ -141,14 +181,8 @@ def doing(what: str) -> Iterator[None]:
     if report is None or what in report.said:
         yield
         return
-    timer = Timer(PATIENCE, report.say, [what, report.n_lines])
-    timer.daemon = True
-    timer.start()
-    try:
+    with _after(PATIENCE, report.say, what, report.n_lines):
         yield
-    finally:
-        timer.cancel()
-        timer.join()
 
 
 def reading[T](starts: Sequence[T], n_rows: int, stride: int, data: object) -> Iterable[T]:
@@ -165,3 +199,8 @@ def count(rows: float) -> str:
     if rows < 0.05:
         return "fewer than 0.1"
     return f"about {rows:,.1f}" if rows < 9.95 else f"about {rows:,.0f}"
+
+
+def number_of(n: int, noun: str) -> str:
+    """Return a number of things as text: 1 row, 2,000 rows."""
+    return f"{n:,} {noun}{'s' if n != 1 else ''}"

@@ -4,8 +4,10 @@ import logging
 import threading
 import time
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from io import StringIO
 
 import numpy as np
 import pymc as pm
@@ -16,7 +18,7 @@ from pymc_flymc.graphs import compilation, memoise
 from pymc_flymc.regression import derivatives, passes
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import BLOCK, DenseRows
-from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
+from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log, number_of
 from pymc_flymc.reporting import reporting as report
 from pymc_flymc.sampling.adaptation.hamiltonian import HAMILTONIAN, HamiltonianAdaptation
 
@@ -111,10 +113,9 @@ def test_seconds_left_of_a_pass(clock, caplog):
     with report("Step"):
         read(50 * BLOCK, clock, 0.5)
         read(50 * BLOCK, clock, 0.25)
-    left = [(1, 24), (1, 19), (1, 14), (1, 9), (1, 4), (2, 12), (2, 6), (2, 2)]
+    left = [(1, 24), (1, 19), (1, 9), (2, 2)]  # after 5, 10 and 20 seconds
     assert caplog.messages == [
-        f"Step: reading {50 * BLOCK:,} rows, pass {i} of about 3; {seconds} s left"
-        for i, seconds in left
+        f"Step: reading {50 * BLOCK:,} rows, pass {i}; {seconds} s left" for i, seconds in left
     ]
 
 
@@ -152,7 +153,7 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
     lines = [message.removeprefix("FireflyMH: ") for message in caplog.messages]
     (mode,) = (i for i, line in enumerate(lines) if line.startswith("posterior mode found in "))
     assert lines[mode].endswith(" passes over the rows of 'y'")
-    assert lines[0] == "reading 200 rows, pass 1 of about 3; 4 s left"
+    assert lines[0] == "reading 200 rows, pass 1; 4 s left"
     assert all(line.startswith("reading 200 rows, pass ") for line in lines[:mode])
     assert lines[mode + 1 : -1] == [COMPILING, COMPILING_KERNELS]
     assert lines[-1].startswith("conditional Hamiltonian moves read the bright rows, about ")
@@ -188,3 +189,56 @@ def test_level_of_pymc():
 )
 def test_numbers_of_rows(rows, text):
     assert count(rows) == text
+
+
+def test_a_block_that_takes_minutes_is_named(clock, caplog):
+    with report("Step"):
+        for _ in range(2):
+            read(BLOCK, clock, 90.0)
+    assert caplog.messages == [f"Step: reading {BLOCK:,} rows, pass {i}" for i in (1, 2)]
+
+
+def test_hours_have_few_lines(clock, caplog):
+    with report("Step"):
+        for _ in range(6):
+            read(50 * BLOCK, clock, 60.0)
+    assert len(caplog.messages) == 12  # twice as far apart each time
+
+
+class Terminal(StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_has_one_line_that_is_rewritten(clock, caplog):
+    terminal = Terminal()
+    handler = logging.StreamHandler(terminal)
+    log.logger.addHandler(handler)
+    try:
+        with report("Step"):
+            read(20 * BLOCK, clock, 0.5)
+            log.info("done")
+            with log_of(clock):
+                read(20 * BLOCK, clock, 0.5)
+    finally:
+        log.logger.removeHandler(handler)
+    assert caplog.messages == ["Step: done", "Step: in between"]
+    shown = screen(terminal.getvalue())
+    assert shown == ["Step: done", "Step: in between", ""]
+    assert terminal.getvalue().count("\r") > 30 and "pass 2; 4 s left" in terminal.getvalue()
+
+
+@contextmanager
+def log_of(clock):
+    """Write a line while the other one is there."""
+    clock.timers.append(Timer(clock.timers, clock.now + 5.2, lambda: log.info("in between")))
+    yield
+
+
+def screen(text):
+    """Lines as a terminal has them in the end."""
+    return [line.rpartition("\r")[2].replace("\x1b[K", "") for line in text.split("\n")]
+
+
+def test_one_is_singular():
+    assert [number_of(n, "row") for n in (0, 1, 2000)] == ["0 rows", "1 row", "2,000 rows"]

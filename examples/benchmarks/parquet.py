@@ -60,12 +60,13 @@ def make(folder: Path, n_files: int, n_rows: int) -> list[int]:
     return lengths
 
 
-def model_of(outcome: str) -> pm.Model:
-    """Return the model, on rows that have the types of the table."""
+def model_of(outcome: str, folder: Path) -> pm.Model:
+    """Return the model, on the first rows of the table."""
+    head = pd.read_parquet(files(folder)[0])[:100]
     with pm.Model(coords={"column": COLUMNS}) as model:
-        X = pm.Data("X", np.ones((100, len(COLUMNS)), np.float32), dims=("row", "column"))
-        group = pm.Data("group", (np.arange(100) % N_GROUPS).astype(np.int16))
-        y = pm.Data(outcome, (np.arange(100) % 2).astype(np.int16))
+        X = pm.Data("X", head[COLUMNS].to_numpy(np.float32), dims=("row", "column"))
+        group = pm.Data("group", head["group"].to_numpy(np.int16))
+        y = pm.Data(outcome, head[outcome].to_numpy(np.int16))
         beta = pm.Normal("beta", 0, 1, dims="column")
         effect = pm.Normal("effect", -1, 1, shape=N_GROUPS)
         eta = X @ beta + effect[group]
@@ -148,7 +149,7 @@ def measure(where: str, outcome: str, folder: Path, lengths: list[int]) -> str:
     data = rows_in(where, folder, outcome, lengths)
     with LocalCluster(n_workers=2, **settings) as cluster, Client(cluster) as client:
         began, before = time.perf_counter(), sent()
-        with model_of(outcome):
+        with model_of(outcome, folder):
             step = FireflyMH(data=data, client=client)
             ready = time.perf_counter()
             idata = pm.sample(

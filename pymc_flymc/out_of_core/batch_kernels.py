@@ -73,14 +73,16 @@ def densities(density, statistics, geometry, v, theta, w, out):
 def find_row(rates, sums, place):
     """Return the row whose interval of the cumulative rates contains a place."""
     low, high = 0, sums.shape[0] - 1
+    total = sums[high]
     while high - low > 1:
         middle = (low + high) // 2
-        if sums[middle] <= place:
+        # By rounding, the place may be the total: groups of zero rates may come after it.
+        if sums[middle] <= place and sums[middle] < total:
             low = middle
         else:
             high = middle
     left = place - sums[low]
-    last = -1
+    last = low * GROUP
     for n in range(low * GROUP, min((low + 1) * GROUP, rates.shape[0])):
         if rates[n] > 0.0:
             last = n

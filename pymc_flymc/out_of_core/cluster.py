@@ -22,7 +22,7 @@ import numpy as np
 from pymc_flymc.compat.dask import keep_tasks_home
 from pymc_flymc.out_of_core.columns import Column
 from pymc_flymc.out_of_core.retries import PAUSES, may_pass, say_again
-from pymc_flymc.out_of_core.source import Partition, RowSource
+from pymc_flymc.out_of_core.source import Partition, RowSource, Values
 from pymc_flymc.out_of_core.tasks import load, run
 from pymc_flymc.reporting import doing, reading
 
@@ -130,6 +130,13 @@ class ClusterSource(RowSource):
         client = self._connected()
         with client.as_current():
             return list(client.compute(tasks))
+
+    @override
+    def head(self, n: int) -> Values:
+        client = self._connected()
+        with client.as_current():
+            futures = client.compute([array[:n] for array in self._arrays.values()])
+        return dict(zip(self.names, map(np.asarray, self._gather(futures)), strict=True))
 
     @override
     def map(

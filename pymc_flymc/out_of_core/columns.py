@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from pymc_flymc.compat.numpy import drop_pages
 from pymc_flymc.graphs.content_hash import content_hash, state_of_file, state_of_map
 from pymc_flymc.out_of_core.dask_arrays import changes_again, is_dask, leaves, with_checked_blocks
-from pymc_flymc.out_of_core.frames import Labels, array_of_frame, is_frame, own_codes
+from pymc_flymc.out_of_core.frames import array_of_frame, is_frame
 from pymc_flymc.out_of_core.identity import (
     check_chunks,
     check_file,
@@ -19,6 +19,7 @@ from pymc_flymc.out_of_core.identity import (
     paths_of,
     store_of,
 )
+from pymc_flymc.out_of_core.labels import Labels
 from pymc_flymc.out_of_core.row_checks import check_rows
 
 
@@ -32,11 +33,8 @@ class Column(ABC):
     dtype : dtype
     chunk : int
         Number of rows that are stored together; one if each row can be read alone.
-    own_codes : tuple of int
-        Of several numbers per row, places of those that are codes of a data frame's categories.
     """
 
-    own_codes: tuple[int, ...] = ()
     shape: tuple[int, ...]
     dtype: np.dtype
     chunk: int
@@ -216,22 +214,19 @@ def as_column(name: str, values: Any, labels: Labels | None = None) -> Column | 
     name : str
         Of the container, for messages.
     values : array or data frame
-    labels : mapping, optional
-        Labels of groups; see `array_of_frame`.
+    labels : Labels, optional
+        See `array_of_frame`.
 
     Raises
     ------
     ValueError
         If it holds no numbers, or missing ones, or if chunks of it are missing.
     """
-    if hasattr(values, "to_numpy") and not is_frame(values):  # of Polars or Arrow
-        plain = values.to_numpy()
-        strings = plain.dtype.kind == "O" and hasattr(values, "to_pandas")
-        values = values.to_pandas() if strings else plain
-    codes: tuple[int, ...] = ()
+    if hasattr(values, "to_numpy") and not is_frame(values):
+        of_table = hasattr(values, "to_pandas") and not hasattr(values, "dims")  # Polars or Arrow
+        values = values.to_pandas() if of_table else values.to_numpy()
     if is_frame(values):
-        codes = own_codes(name, values, labels or {})
-        values = array_of_frame(name, values, labels or {})
+        values = array_of_frame(name, values, labels or Labels())
     elif isinstance(values, list | tuple):
         values = np.asarray(values)
     if isinstance(values, np.ma.MaskedArray):
@@ -248,6 +243,4 @@ def as_column(name: str, values: Any, labels: Labels | None = None) -> Column | 
     check_chunks(name, values)
     if is_dask(values):
         values = with_checked_blocks(name, values)
-    column = FileColumn(values) if FileColumn.can_be(values) else ArrayColumn(values)
-    column.own_codes = codes
-    return column
+    return FileColumn(values) if FileColumn.can_be(values) else ArrayColumn(values)

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from pymc.model.core import Model
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.traversal import toposort
-from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_flymc.out_of_core.columns import ArrayColumn, Column, as_column
 from pymc_flymc.out_of_core.dask_arrays import check_repeatable, is_dask
 from pymc_flymc.out_of_core.frames import of_fragments
+from pymc_flymc.out_of_core.labels import Labels, labels_of
 from pymc_flymc.out_of_core.source import PARTITION, LocalSource, RowSource
-from pymc_flymc.reporting import log
+from pymc_flymc.reporting import log, number_of
 from pymc_flymc.settings import check
 
 #: Least number of partitions of arrays that a cluster reads.
@@ -46,7 +45,7 @@ def of_table(table: Any, model: Model) -> Any:
     Raises
     ------
     ValueError
-        If no container takes a column.
+        If no container takes a column, or if the table is lazy.
     """
     if isinstance(table, str | Path):
         check(
@@ -59,6 +58,11 @@ def of_table(table: Any, model: Model) -> Any:
         table = of_fragments(table)
     elif hasattr(table, "to_pandas") and hasattr(table, "column_names"):  # of Arrow
         table = table.to_pandas()
+    if hasattr(table, "collect_schema") and not hasattr(table, "to_pandas"):  # of Polars
+        raise ValueError(
+            "data= is a lazy frame, whose rows are not there: give frame.collect(), or the path of "
+            "Parquet files, of which a part is read at a time"
+        )
     if not hasattr(table, "columns"):
         return table
     there, found = set(table.columns), {}
@@ -89,27 +93,23 @@ def source_of(data: object, client: Any = None, model: Model | None = None) -> R
         Client of a Dask cluster, or its scheduler's address, for arrays of any kind: its workers
         open files themselves. By default the client that is open, if the arrays are Dask's.
     model : Model, optional
-        Whose coordinates number the groups of columns of strings and categories: those of the
-        effects that a container indexes, or those of a column's name.
+        Whose coordinates are the groups that columns of tables hold.
 
     Raises
     ------
     ValueError
-        If it is something else, if lengths differ, if arrays do not hold numbers, or if the
-        model's container numbers groups in another way.
+        If it is something else, if lengths differ, or if arrays do not hold numbers.
     """
     good = isinstance(data, Mapping) and bool(data) and all(isinstance(k, str) for k in data)
     check(good, "data", 'a dict of arrays by names of pm.Data containers: {"X": X, "y": y}', data)
     assert isinstance(data, Mapping)
     columns: dict[str, Column] = {}
-    labels = {} if model is None else _labels_of(model)
+    labels = Labels() if model is None else labels_of(model)
     for name, values in data.items():
         column = as_column(name, values, labels)
         check(column is not None, f"data= of {name!r}", KINDS, values)
         assert column is not None
         columns[name] = column
-        if model is not None and column.own_codes:
-            _check_codes(name, column, model)
     lengths = {name: column.shape[0] for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{n:,} of {name!r}" for name, n in lengths.items())
@@ -132,47 +132,53 @@ def source_of(data: object, client: Any = None, model: Model | None = None) -> R
     return ClusterSource(columns, blocks, client, owned)
 
 
-def _labels_of(model: Model) -> dict[str, list[Any]]:
-    """Return labels of groups: by the names of containers that index effects, and by coordinates.
+def check_head(source: RowSource, model: Model) -> None:
+    """Refuse a model that is not written on the first rows of a source.
 
-    In ``pm.Normal("effect", dims="carrier")[number]`` the container `number` holds places among the
-    coordinates of `carrier`.
+    Containers and data that are not of the same kind of rows are reported elsewhere.
+
+    Raises
+    ------
+    ValueError
+        It names the container, and the first row that differs.
     """
-    coords = {name: list(each) for name, each in model.coords.items() if each is not None}
-    found: dict[str, set[str]] = {}
-    for node in toposort(model.basic_RVs):
-        if not isinstance(node.op, AdvancedSubtensor):
-            continue
-        dims = model.named_vars_to_dims.get(str(node.inputs[0].name), ())
-        for dim, place in zip(dims, node.op.idx_list, strict=False):
-            index = node.inputs[1 + place] if isinstance(place, int) else None
-            if isinstance(index, SharedVariable) and dim in coords:
-                found.setdefault(str(index.name), set()).add(dim)
-    indexed = {name: [coords[dim] for dim in sorted(dims)] for name, dims in found.items()}
-    return coords | {
-        name: first for name, (first, *others) in indexed.items() if all(o == first for o in others)
+    containers = [v for v in model.data_vars if v.name in source.names]
+    own = {
+        str(v.name): np.asarray(v.get_value(borrow=True))
+        for v in containers
+        if isinstance(v, SharedVariable) and v.type.ndim
     }
+    first = source.head(max((len(rows) for rows in own.values()), default=0))
+    for name, rows in own.items():
+        found = first[name][: len(rows)]
+        if found.shape[1:] != rows.shape[1:]:
+            continue
+        bad = np.flatnonzero(_differ(found, rows[: len(found)]).reshape(len(found), -1).any(axis=1))
+        if len(bad):
+            raise ValueError(
+                f"data= of {name!r}: row {bad[0]:,} is {found[bad[0]]}, and {rows[bad[0]]} in the "
+                "model's container. Model and data would disagree on what a row, a column or a "
+                f"group is. Write the model on the first rows of data=, pm.Data({name!r}, "
+                f"rows[:{len(rows)}]); there, and in arrays, groups are places from 0, and in a "
+                "table the coordinates of the effects"
+            )
+        if len(found) < len(rows):
+            raise ValueError(
+                f"data= of {name!r} has {number_of(len(found), 'row')}, and the model's container "
+                f"{len(rows):,}: write the model on the first rows of data="
+            )
 
 
-def _check_codes(name: str, column: Column, model: Model) -> None:
-    """Refuse a model whose rows number groups otherwise than the categories of a column do."""
-    container = model.named_vars.get(name)
-    if not isinstance(container, SharedVariable):
-        return  # reported later
-    own = np.asarray(container.get_value(borrow=True))
-    if own.shape[1:] != column.shape[1:]:
-        return  # reported later
-    codes, given = (
-        rows.reshape(len(rows), -1)[:, column.own_codes]
-        for rows in (column.read(slice(0, len(own))), own)
-    )
-    if not np.array_equal(codes, given):
-        raise ValueError(
-            f"data= of {name!r} are categories, and the first of their codes are not those of the "
-            f"model's container: write it on the first rows, pm.Data({name!r}, "
-            "column.cat.codes[:1000]), or give the effects that it indexes a dimension whose "
-            "coordinates are the groups, in the order in which you have numbered them"
-        )
+def _differ(found: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return which numbers differ by more than rounding, of those that are finite."""
+    if own.dtype.kind != "f":
+        return found != own
+    kinds = [each.dtype for each in (found, own) if each.dtype.kind == "f"]
+    rounding = max(float(np.finfo(kind).eps) for kind in kinds) ** 0.5
+    size = np.abs(own).max(axis=0, initial=0.0)
+    with np.errstate(invalid="ignore"):
+        same = np.abs(found.astype(np.float64) - own) <= rounding * size
+    return ~same & np.isfinite(found)
 
 
 def _client(client: Any, has_dask: bool) -> Any:
@@ -206,7 +212,7 @@ def merged(chunks: tuple[int, ...]) -> tuple[int, ...]:
         if lengths[-1] and lengths[-1] + n > enough:
             lengths.append(0)
         lengths[-1] += n
-    said = f"the {len(chunks):,} chunks of data= are read as {len(lengths):,} partitions"
+    said = f"the {len(chunks):,} chunks of data= are read as {number_of(len(lengths), 'partition')}"
     if len(lengths) > 2 * MANY:
         said += ", each a task of about 25 ms of processor time in every pass and superbatch: "
         said += "larger chunks would be faster"

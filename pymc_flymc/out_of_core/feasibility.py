@@ -118,7 +118,9 @@ def heavier_than_proposals(target: BatchTarget, log_weight: np.ndarray) -> bool:
     return bool(np.max(far) - np.log(REPLICATES) > largest)
 
 
-def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: str) -> None:
+def check_out_of_core(
+    bound: object, brightness: object, proposal: str, kernel: str, transitions: int | None
+) -> None:
     """Refuse settings that are not for rows out of core, before any work is done."""
     if brightness is not None or kernel not in ("auto", "joint"):
         asked = "brightness=" if brightness is not None else f"kernel={kernel!r}"
@@ -129,6 +131,11 @@ def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: 
     if proposal not in ("auto", "independent"):
         raise ValueError(
             f"proposal={proposal!r} is for rows in memory: with data= proposals are independent"
+        )
+    if transitions is not None:
+        raise ValueError(
+            f"transitions={transitions} is for rows in memory: with data= draws are independent "
+            "proposals that are accepted or not, one for each draw"
         )
     if not isinstance(bound, str | Mapping) and not is_for_joint_moves(bound):
         raise ValueError("data= needs bound=Taylor(), which bound='auto' takes")

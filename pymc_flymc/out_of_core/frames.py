@@ -1,12 +1,13 @@
 """Columns of data frames, of pandas or Dask, as arrays of numbers."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pymc_flymc.compat.dask import without_rows
-from pymc_flymc.reporting import log
+from pymc_flymc.out_of_core.labels import Labels
+from pymc_flymc.reporting import log, number_of
 
 #: Integers beyond it may have no exact float64.
 EXACT_IN_FLOAT64 = 1 << 53
@@ -14,8 +15,6 @@ EXACT_IN_FLOAT64 = 1 << 53
 SHOWN = 5
 #: How names of types of strings begin.
 STRINGS = ("str", "string", "large_string", "dictionary", "object")
-#: Labels of groups, in the order of their numbers, by names of coordinates.
-Labels = Mapping[str, Sequence[Any]]
 
 
 class Plain(NamedTuple):
@@ -38,21 +37,24 @@ def array_of_frame(name: str, frame: Any, labels: Labels) -> Any:
     name : str
         Of the container, for messages.
     frame : DataFrame or Series
-    labels : mapping
-        Labels by names of containers or columns. A column of strings or categories with such a name
-        is read as the places of its values among the labels. Other categories are read as their own
-        codes.
+    labels : Labels
+        A column of a container that indexes effects with coordinates is read as the places of its
+        values among these, whatever their type is. So are strings and categories by coordinates of
+        their name. Other categories are read as their own codes.
 
     Raises
     ------
     ValueError
-        If a column does not hold numbers, or has missing values of a nullable type. The message
-        names the column and says what to do.
+        If a column does not hold numbers, has missing values of a nullable type, or holds what is
+        no coordinate. The message names the column and says what to do.
     """
     table = frame if frame.ndim > 1 else frame.to_frame(name if frame.name is None else frame.name)
-    plain = [
-        _plain(name, table[column], _labels_of(name, column, labels)) for column in table.columns
-    ]
+    if len(set(table.columns)) < len(table.columns):
+        raise ValueError(
+            f"data= of {name!r}: two of the columns {', '.join(map(repr, table.columns))} have the "
+            "same name: rename one of them"
+        )
+    plain = [_plain(name, i, table[column], labels) for i, column in enumerate(table.columns)]
     if any(each.labels for each in plain) and any(each.dtype.kind == "f" for each in plain):
         raise ValueError(
             f"data= of {name!r}: numbers of groups stand beside measurements, in the columns "
@@ -69,41 +71,26 @@ def array_of_frame(name: str, frame: Any, labels: Labels) -> Any:
     return array[:, 0] if frame.ndim == 1 else array
 
 
-def own_codes(name: str, frame: Any, labels: Labels) -> tuple[int, ...]:
-    """Return places of the columns that are read as the places of values among own categories.
-
-    Arguments are those of `array_of_frame`.
-    """
-    columns = [frame[column] for column in frame.columns] if frame.ndim > 1 else [frame]
-    return tuple(
-        i
-        for i, each in enumerate(columns)
-        if str(each.dtype) == "category" and _labels_of(name, each.name, labels) is None
-    )
-
-
-def _labels_of(name: str, column: Hashable, labels: Labels) -> Sequence[Any] | None:
-    """Return the labels of a column: those of the container, or of its own name."""
-    return labels.get(name, labels.get(column) if isinstance(column, str) else None)
-
-
-def _plain(name: str, series: Any, labels: Sequence[Any] | None) -> Plain:
-    """Return what a column is as numbers, given the model's labels of its name."""
+def _plain(name: str, place: int, series: Any, known: Labels) -> Plain:
+    """Return what a container's column is as numbers, given the labels of the model."""
     column, dtype, kind = series.name, series.dtype, str(series.dtype)
-    plain = getattr(dtype, "numpy_dtype", dtype)
-    if isinstance(plain, np.dtype) and plain.kind in "fiub":
+    plain, labels = getattr(dtype, "numpy_dtype", dtype), known.of_index(name, place)
+    is_number = isinstance(plain, np.dtype) and plain.kind in "fiub"
+    if is_number and labels is None:
         return Plain(plain)
+    if labels is None:
+        labels = known.of_name(name, column)
     # Dask may not know the categories before it reads.
     if labels is None and kind == "category" and getattr(series.cat, "known", True):
         labels = list(dtype.categories)
-    if labels is None or not kind.startswith(("category", *STRINGS)):
+    if labels is None or not (is_number or kind.startswith(("category", *STRINGS))):
         raise ValueError(
             f"data= of {name!r}: the column {column!r} is of dtype {dtype}, not numbers: "
             f"{_way_out(kind)}"
         )
     shown = [f"{i} = {label!r}" for i, label in enumerate(labels[:SHOWN])]
     shown += ["..."] if len(labels) > SHOWN else []
-    log.info(f"the {len(labels):,} groups of {column!r} are {', '.join(shown)}")
+    log.info(f"{number_of(len(labels), 'group')} of {column!r}: {', '.join(shown)}")
     return Plain(np.dtype(np.int32), labels)
 
 
@@ -129,7 +116,7 @@ def _numbers(table: Any, name: str, plain: list[Plain]) -> Any:
         if values.dtype != dtype and values.isna().any():
             raise ValueError(
                 f"data= of {name!r}: the column {column!r}, of dtype {values.dtype}, has "
-                f"{int(values.isna().sum())} missing values; drop or impute these rows"
+                f"{number_of(int(values.isna().sum()), 'missing value')}; drop or impute these rows"
             )
         if labels is not None:
             numbers[i] = _places(values, labels, name, column)
@@ -149,25 +136,29 @@ def _numbers(table: Any, name: str, plain: list[Plain]) -> Any:
 def _places(values: Any, labels: Sequence[Any], name: str, column: Any) -> np.ndarray:
     """Return the places of a column's values among labels.
 
-    Each file and partition has categories of its own: their codes cannot be compared.
+    Each file and partition has categories of its own: their codes cannot be compared. Values are
+    compared as Python compares them: 2, 2.0 and the nullable 2 are the same, and large integers are
+    not rounded.
     """
     import pandas
 
-    index = pandas.Index(labels)
-    if not index.is_unique:
+    places = {label: i for i, label in enumerate(pandas.Index(labels).tolist())}
+    if len(places) < len(labels):
         raise ValueError(f"data= of {name!r}: the labels of {column!r} are not all different")
     if isinstance(values.dtype, pandas.CategoricalDtype):
-        of_own = index.get_indexer(values.cat.categories)
-        places = of_own[values.cat.codes.to_numpy()]
+        codes, own = values.cat.codes.to_numpy(), values.cat.categories
     else:
-        places = index.get_indexer(values)
-    unknown = values[places < 0]
-    if len(unknown):
+        codes, own = pandas.factorize(values)
+    found = np.array([places.get(value, -1) for value in own.tolist()], np.int32)[codes]
+    if (found < 0).any():
+        (value,) = values.iloc[[int(np.argmin(found))]].tolist()
         raise ValueError(
-            f"data= of {name!r}: the column {column!r} holds {unknown.iloc[0]!r}, which is not one "
-            f"of the {len(labels):,} groups that the model's coordinate, or the column's type, has"
+            f"data= of {name!r}: the column {column!r} holds {value!r}, which is not one of the "
+            f"{len(labels):,} groups that the model's coordinate, or the column's type, has. In a "
+            "table groups are read by their coordinates; give their places from 0 as an array, by "
+            ".to_numpy(), or .to_dask_array(lengths=True)"
         )
-    return np.asarray(places, np.int32)
+    return found
 
 
 def of_fragments(dataset: Any) -> Any:

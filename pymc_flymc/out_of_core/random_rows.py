@@ -55,7 +55,7 @@ def random_rows(
     """
     check(is_number(n) and n >= 1 and n == int(n), "n", "a number of rows, 1 or more", n)
     model = modelcontext(model)
-    with reporting("random_rows", passes=1):
+    with reporting("random_rows"):
         source = source_of(of_table(data, model), client, model)
         rng = np.random.default_rng(random_seed)
         numbers = np.sort(rng.choice(source.n_rows, min(int(n), source.n_rows), replace=False))

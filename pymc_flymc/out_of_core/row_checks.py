@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.reporting import number_of
+
 
 def check_rows(rows: Any, container: str, shape: tuple[int, ...], what: str) -> np.ndarray:
     """Return rows as they are, if they have the requested shape and are numbers.
@@ -21,8 +23,8 @@ def check_rows(rows: Any, container: str, shape: tuple[int, ...], what: str) -> 
     if np.ma.is_masked(rows):
         n_masked = int(np.ma.getmaskarray(rows).sum())
         raise ValueError(
-            f"data= of {container!r}: {what} has {n_masked} masked values; drop or impute these "
-            "rows"
+            f"data= of {container!r}: {what} has {number_of(n_masked, 'masked value')}; drop or "
+            "impute these rows"
         )
     rows = np.asarray(np.ma.getdata(rows))
     if rows.shape != shape:

@@ -89,7 +89,7 @@ def summarize_rows(
     """
     check(is_number(draws) and draws >= 1, "draws", "a number of draws, 1 or more", draws)
     model = modelcontext(model)
-    with reporting("summarize_rows", passes=1):
+    with reporting("summarize_rows"):
         source = source_of(of_table(data, model), client, model)
         containers = containers_of(model, source)
         work = RowSummary.of(model, expressions, containers, _some_draws(idata, int(draws)))

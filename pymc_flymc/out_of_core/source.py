@@ -120,6 +120,10 @@ class RowSource(ABC):
             column.check_unchanged()
 
     @abstractmethod
+    def head(self, n: int) -> Values:
+        """Return the first n rows."""
+
+    @abstractmethod
     def map(
         self, work: Callable[..., Any], by_chunk: bool = False, stride: int = 1
     ) -> Iterator[Any]:
@@ -193,6 +197,14 @@ class LocalSource(RowSource):
             Partition(i, first, last - first, columns, first)
             for i, (first, last) in enumerate(itertools.pairwise(bounds))
         ]
+
+    @override
+    def head(self, n: int) -> Values:
+        found = {}
+        for name, column in self._columns.items():
+            read = functools.partial(column.read, slice(0, n))
+            found[name] = np.asarray(read_patiently(read, f"data= of {name!r}"))
+        return found
 
     @override
     def map(

@@ -29,7 +29,7 @@ from pymc_flymc.reading.row_axes import check_rows_alone, statistics_of_rows
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.regression import Regression
-from pymc_flymc.reporting import doing, log
+from pymc_flymc.reporting import doing, log, number_of
 
 #: Least number of rows in the model's own containers, so that its reading can be checked.
 FEWEST_ROWS = 8
@@ -144,7 +144,7 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
         coefficients += [part.coefficients for part in taken[rv].parts]
     n_written = len(next(iter(containers.values())).get_value(borrow=True))
     log.info(
-        f"all {source.n_rows:,} rows of data= are taken for "
+        f"all {number_of(source.n_rows, 'row')} of data= are taken for "
         f"{' and '.join(repr(rv.name) for rv in taken)}; observed_data and constant_data of the "
         f"result hold only the {n_written:,} rows that the model is written on"
     )

@@ -128,10 +128,11 @@ def _build[T](
     for name, found in values.items():
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             bad = np.flatnonzero(~np.isfinite(found.reshape(len(found), -1)).all(axis=1))
+            others = f", and in {len(bad) - 1:,} others of {len(found):,} that were read with it"
+            more = others if len(bad) > 1 else ""
             raise ValueError(
-                f"{place(int(bad[0]))}: the data of {name!r} have NaN or infinite values, there "
-                f"and in {len(bad) - 1} more of the {len(found):,} rows that were read with it; "
-                "drop or impute these rows"
+                f"{place(int(bad[0]))}: the data of {name!r} have NaN or infinite values there"
+                f"{more}; drop or impute these rows"
             )
     try:
         return build(values)

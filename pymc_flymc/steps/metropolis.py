@@ -166,12 +166,13 @@ class FireflyMH(FireflyStep):
         check_settings(bound, brightness, proposal, kernel)
         source = None
         if data is not None:
-            from pymc_flymc.out_of_core.data_setting import of_table, source_of
+            from pymc_flymc.out_of_core.data_setting import check_head, of_table, source_of
             from pymc_flymc.out_of_core.feasibility import check_out_of_core
 
-            check_out_of_core(bound, brightness, proposal, kernel)
+            check_out_of_core(bound, brightness, proposal, kernel, transitions)
             of = modelcontext(model)
             source = source_of(of_table(data, of), client, of)
+            check_head(source, of)
         self._settings = brightness, proposal, kernel
         common = vars, bound, brightness, transitions, anchor, model, rng, initial_point, checkpoint
         self._build(*common, source)

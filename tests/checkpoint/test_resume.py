@@ -132,7 +132,8 @@ def test_rows_out_of_core(tmp_path, saved_each_time):
     again = out_of_core.step_elsewhere(model, data, checkpoint=tmp_path)
     np.testing.assert_array_equal(expected, chain_of(again, model))
     with pytest.raises(ValueError, match="other data"):
-        out_of_core.step_elsewhere(model, {"X": X, "y": 1 - y}, checkpoint=tmp_path)
+        others = np.concatenate([y[:40], 1 - y[40:]])
+        out_of_core.step_elsewhere(model, {"X": X, "y": others}, checkpoint=tmp_path)
 
 
 def test_time_goes_on(model, tmp_path, monkeypatch, saved_each_time):

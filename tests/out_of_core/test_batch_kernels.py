@@ -72,3 +72,13 @@ def test_compiled_tables_fit_rows_in_groups():
     assert tables.near_sums[-1] == rates.sum(dtype=float)
     for n, place in ((1, 0.5), (1, 1.0 - 1e-9), (2, 1.0), (999, rates.sum() - 0.5)):
         assert batch_kernels.find_row.py_func(tables.near, tables.near_sums, place) == n
+
+
+@pytest.mark.parametrize("place", [0.0, 0.3, 1.0, 1.5])
+def test_only_rows_with_rates_are_found(place):
+    """Also if a place is the total or beyond it, by rounding, and the last groups have no rates."""
+    rates = np.zeros(5 * batch_kernels.GROUP, np.float32)
+    rates[3], rates[-2 * batch_kernels.GROUP - 1] = 0.25, 0.75
+    tables = batch_kernels.make_tables(rates, rates)
+    found = batch_kernels.find_row.py_func(tables.near, tables.near_sums, place)
+    assert found == (3 if place < 0.25 else 3 * batch_kernels.GROUP - 1)

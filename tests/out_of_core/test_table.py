@@ -5,7 +5,8 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH, UnsupportedModelError
-from pymc_flymc.out_of_core.data_setting import of_table, source_of
+from pymc_flymc.out_of_core.data_setting import check_head, of_table, source_of
+from pymc_flymc.out_of_core.labels import labels_of
 
 pandas = pytest.importorskip("pandas")
 
@@ -115,7 +116,7 @@ def test_the_model_numbers_groups_as_categories_do():
     np.testing.assert_array_equal(source.partitions[0].read(slice(None))["group"], codes)
     with (
         of_groups(TABLE["group"].to_numpy()[:40]),
-        pytest.raises(ValueError, match="'group' are categories, and the first of their codes"),
+        pytest.raises(ValueError, match="'group': row 0 is 1, and 0 in the model's container"),
     ):
         FireflyMH(data=categories)
     with of_groups(codes[:40]), pytest.raises(ValueError, match="give the effects of its groups"):
@@ -137,11 +138,12 @@ def test_codes_of_several_columns_and_of_arrow_are_compared_too(given):
     for own, good in zip(codes, (False, True), strict=True):
         with pm.Model() as made:
             pm.Data("G", np.column_stack([own, own])[:40] if several else own[:40])
+        source = source_of({"G": kept}, model=made)
         if good:
-            source_of({"G": kept}, model=made)
+            check_head(source, made)
             continue
-        with pytest.raises(ValueError, match="'G' are categories, and the first of their codes"):
-            source_of({"G": kept}, model=made)
+        with pytest.raises(ValueError, match=r"'G': row \d is "):
+            check_head(source, made)
 
 
 def test_a_step_on_a_table():
@@ -160,3 +162,102 @@ def test_a_column_that_is_missing(column):
     """The container would keep the first rows."""
     with model(), pytest.raises(UnsupportedModelError, match="data="):
         FireflyMH(data=TABLE.drop(columns=[column]))
+
+
+PERMUTED = [2, 0, 1]
+
+
+def of_ids(places, effects=lambda r, g: r[g]):
+    with pm.Model(coords={"lev": PERMUTED}) as made:
+        g = pm.Data("group", places)
+        y = pm.Data("y", TABLE["y"].to_numpy()[: len(places)])
+        pm.Bernoulli("o", logit_p=effects(pm.Normal("r", dims="lev"), g), observed=y)
+    return made
+
+
+def column_of(table):
+    return {"group": table["group"], "y": table["y"]}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "dask", "parquet", "columns"])
+def test_integer_ids_are_read_by_the_coordinates_of_the_effects(kind, tmp_path):
+    """Which are others than the numbers from 0."""
+    places = np.argsort(PERMUTED)[TABLE["group"]]
+    table = {"pandas": lambda: TABLE, "polars": polars, "dask": dask}
+    table["columns"] = lambda: column_of(TABLE)
+    given = parquet(tmp_path) if kind == "parquet" else table[kind]()
+    with of_ids(places[:40]) as model:
+        source = source_of(of_table(given, model), model=model)
+        check_head(source, model)
+    found = np.concatenate([each.read(slice(None))["group"] for each in source.partitions])
+    np.testing.assert_array_equal(found, places)
+
+
+@pytest.mark.parametrize(
+    "effects",
+    [
+        lambda r, g: r[g.astype("int64")],
+        lambda r, g: (1.0 + 2.0 * r)[g],
+        lambda r, g: pm.Deterministic("d", r - r[0], dims="lev")[g],
+        lambda r, g: r.dimshuffle("x", 0)[0, g],
+        lambda r, g: (r[:, None] * np.ones(2))[g, 0],
+    ],
+)
+def test_effects_whose_coordinates_are_found(effects):
+    assert labels_of(of_ids(np.zeros(9, int), effects)).indexed == {("group", None): PERMUTED}
+
+
+def test_columns_of_a_container_that_index_effects():
+    both = TABLE.assign(other=(TABLE["group"] + 1) % 3)[["group", "other"]]
+    places = np.argsort(PERMUTED)[both["group"]]
+    with pm.Model(coords={"lev": PERMUTED, "plain": ["x", "y", "z"]}) as made:
+        G = pm.Data("G", np.column_stack([places, both["other"]])[:40])
+        r, s = pm.Normal("r", dims="lev"), pm.Normal("s", shape=3)
+        pm.Normal("o", r[G[:, -2]] + s[G[:, 1]], observed=pm.Data("y", np.zeros(40)))
+    source = source_of({"G": both}, model=made)
+    check_head(source, made)
+    found = source.partitions[0].read(slice(None))["G"]
+    np.testing.assert_array_equal(found, np.column_stack([places, both["other"]]))
+
+
+def test_a_container_that_indexes_effects_of_different_coordinates():
+    with pm.Model(coords={"a": [0, 1, 2], "b": PERMUTED}) as made:
+        g = pm.Data("g", TABLE["group"].to_numpy()[:40])
+        eta = pm.Normal("r", dims="a")[g] + pm.Normal("s", dims="b")[g]
+        pm.Normal("o", eta, observed=pm.Data("y", np.zeros(40)))
+    with pytest.raises(ValueError, match="'g' indexes effects of the dim"):
+        source_of({"g": TABLE["group"]}, model=made)
+
+
+ROWS = {"X": TABLE[["a", "b"]].to_numpy(), "group": TABLE["group"], "y": TABLE["y"].to_numpy()}
+OTHERS = {
+    "columns": {"X": TABLE[["b", "a"]].to_numpy()},
+    "order": {"y": TABLE["y"].to_numpy()[::-1]},
+    "ids": {"group": np.argsort(PERMUTED)[TABLE["group"]]},
+    "float32 ids": {"group": (TABLE["group"] + 1e-6).astype("f4")},
+}
+
+
+@pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS.keys())
+def test_a_model_that_is_not_written_on_the_first_rows(change):
+    (name,) = change
+    with model(), pytest.raises(ValueError, match=rf"data= of '{name}': row \d+ is .*first rows"):
+        FireflyMH(data=ROWS | change)
+
+
+def test_rounding_makes_no_other_rows():
+    check_head(source_of({"X": ROWS["X"].astype("f4")}), model())
+    check_head(source_of({"X": ROWS["X"] * (1 + 1e-12)}), model())
+    with pytest.raises(ValueError, match="'X' has 30 rows, and the model's container 40"):
+        check_head(source_of({"X": ROWS["X"][:30]}), model())
+
+
+def test_two_columns_of_the_same_name():
+    twice = pandas.concat([TABLE, TABLE[["b"]].rename(columns={"b": "group"})], axis=1)
+    with model(), pytest.raises(ValueError, match="'group': two of the columns"):
+        FireflyMH(data=twice)
+
+
+def test_a_lazy_frame():
+    with model(), pytest.raises(ValueError, match=r"data= is a lazy frame.*frame\.collect\(\)"):
+        FireflyMH(data=polars().lazy())

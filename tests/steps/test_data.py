@@ -256,6 +256,7 @@ def test_rows_that_do_not_stand_alone(build, message):
         ({"kernel": "metropolis"}, "rows in memory"),
         ({"brightness": ImplicitResampling()}, "rows in memory"),
         ({"proposal": "pcn"}, "rows in memory"),
+        ({"transitions": 3}, "rows in memory"),
         ({"bound": JaakkolaJordan()}, "bound=Taylor"),
         ({"bound": None}, "bound=Taylor"),
     ],
