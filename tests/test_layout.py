@@ -14,6 +14,7 @@ ORDER = (
     "compat",
     "errors",
     "settings",
+    "order",
     "reporting",
     "threads",
     "kernels",

@@ -9,6 +9,7 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.errors import warn
 from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.order import first_largest
 from pymc_flymc.reading.flat import Layout
 
 #: Searches from random places, beside those from the anchor and the mirror image of the best mode;
@@ -56,7 +57,7 @@ def warn_of_other_modes(
     box = rng.uniform(-HALF_WIDTH, HALF_WIDTH, (STARTS, n_parameters))
     starts = [anchor.theta, *(start + box)]
     found = [_mode_near(density, statistics, anchor.geometry, theta) for theta in starts]
-    best, _ = max(found, key=lambda each: each[1])
+    best, _ = found[first_largest(np.array([mass for _, mass in found]))]
     found.append(_mode_near(density, statistics, anchor.geometry, -best))
     modes = [(theta, mass) for theta, mass in found if np.isfinite(mass)]
     if not modes:
@@ -65,7 +66,7 @@ def warn_of_other_modes(
     large = [theta for theta, mass in modes if mass > most + LEAST_MASS]
     for one, other in combinations(large, 2):
         if _is_barrier(density, statistics, one, other):
-            i = int(np.argmax(np.abs(one - other)))
+            i = first_largest(np.abs(one - other))
             warn(
                 "the posterior has several modes between which chains hardly cross: one where "
                 f"{layout.describe(i)} is {one[i]:.3g} and one where it is {other[i]:.3g} "
