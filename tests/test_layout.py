@@ -15,6 +15,7 @@ ORDER = (
     "errors",
     "settings",
     "order",
+    "locks",
     "reporting",
     "threads",
     "kernels",
