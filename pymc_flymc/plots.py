@@ -20,6 +20,7 @@ from arviz_plots.visuals import (
     vline,
 )
 
+from pymc_flymc.order import ascending
 from pymc_flymc.run_brightness import row_brightness
 from pymc_flymc.run_numbers import Run
 from pymc_flymc.steps.step import FireflyStep
@@ -70,7 +71,7 @@ def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotC
     >>> pymc_flymc.plot_cost(idata)
     """
     run = Run(idata)
-    order = np.argsort(run.read_for)
+    order = ascending(run.read_for)
     order = order[np.isfinite(run.read_for[order])][-SHOWN:]
     heights = np.arange(len(order), dtype=np.float64)
     found = xr.Dataset({"cost": _points(run.read_for[order], heights)})

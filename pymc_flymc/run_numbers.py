@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.order import first_largest
 from pymc_flymc.sampling.diagnostics import tail_index
 from pymc_flymc.sampling.even_choice import evenly
 from pymc_flymc.sampling.stopwatch import SETUP
@@ -80,7 +81,7 @@ class Run:
         is_constant = (self.draws == self.draws[:1, :1]).all(axis=(0, 1))
         self.effective_of = np.where(is_constant, np.nan, found)
         moves = np.isfinite(self.effective_of)
-        self.slowest = int(np.argmin(np.where(moves, self.effective_of, np.inf)))
+        self.slowest = first_largest(np.where(moves, -self.effective_of, -np.inf))
         self.effective = float(self.effective_of[self.slowest])
         self.n_rows = int(self.mean("n_rows"))
         self.bright, self.accept = self.mean("n_bright"), self.mean("acceptance_probability")
@@ -151,7 +152,7 @@ class Run:
     def worst(self) -> int:
         """Place in `names` of the parameter with the largest R-hat."""
         known = np.isfinite(self.r_hats).any()
-        return int(np.nanargmax(self.r_hats)) if known else self.slowest
+        return first_largest(np.nan_to_num(self.r_hats)) if known else self.slowest
 
     def chains_have_settled(self) -> bool:
         """Return whether each chain has settled, by the R-hat of its halves for the worst one."""

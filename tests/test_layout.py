@@ -14,6 +14,8 @@ ORDER = (
     "compat",
     "errors",
     "settings",
+    "order",
+    "locks",
     "reporting",
     "threads",
     "kernels",

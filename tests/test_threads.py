@@ -1,14 +1,24 @@
-"""Threads share the work on blocks of rows, and no number depends on how many there are."""
+"""Threads share the work on blocks of rows, and no number depends on how many there are.
 
+Nor on what other threads build or sample.
+"""
+
+import multiprocessing
+import sys
 import threading
 import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor, threads
+from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Taylor, threads
+from pymc_flymc.graphs import memoise
+from pymc_flymc.locks import Lock
 from pymc_flymc.regression.matrices import DenseRows
 from pymc_flymc.steps import setup
 from pymc_flymc.threads import in_order
@@ -114,3 +124,105 @@ def test_same_draws_whatever_the_threads(bound, monkeypatch):
     for n in (2, 5):
         for one, other in zip(alone, built(bound, monkeypatch, n), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def counts(seed):
+    """A model of counts in groups; models with other seeds have equal graphs."""
+    rng, group = np.random.default_rng(seed), np.arange(400) % 8
+    with pm.Model() as model:
+        scale = pm.HalfNormal("scale")
+        effect = pm.Normal("effect", 0.0, scale, shape=8)
+        eta = pm.Normal("a") + rng.normal(size=400) * pm.Normal("b") + effect[group]
+        pm.Poisson("y", pm.math.exp(eta), observed=rng.poisson(1.5, 400))
+    return model
+
+
+def drawn(seed):
+    """Draws of a chain that tunes far from its anchor, which moves meanwhile."""
+    model = counts(seed)
+    with model:
+        step = FireflyHMC(anchor={"a": 2.0, "scale": 0.5}, transitions=1)
+    step.setup_chain(np.random.default_rng(seed), 50, 1)
+    step.tune, point = True, model.initial_point()
+    for _ in range(50):
+        point, (stats,) = step.step(point)
+    return np.concatenate([np.ravel(each) for each in point.values()]), stats["anchor_moved"]
+
+
+def test_threads_that_build_and_sample_do_not_disturb_each_other():
+    """PyTensor's functions are those of all equal models, and keep what they are called with."""
+    alone, interval = [drawn(seed) for seed in range(2)], sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # collisions that are rare otherwise
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            together = list(pool.map(drawn, range(2)))
+    finally:
+        sys.setswitchinterval(interval)
+    for (draw, moved), (expected, _) in zip(together, alone, strict=True):
+        assert moved
+        np.testing.assert_array_equal(draw, expected)
+
+
+def test_models_are_read_one_at_a_time(monkeypatch):
+    running, most = [], []
+
+    def reading(*_):
+        running.append(None)
+        most.append(len(running))
+        time.sleep(0.05)
+        running.pop()
+        raise ZeroDivisionError
+
+    def build():
+        with counts(0), pytest.raises(ZeroDivisionError):
+            FireflyMH()
+
+    monkeypatch.setattr(setup, "read", reading)
+    builders = [threading.Thread(target=build) for _ in range(3)]
+    for each in builders:
+        each.start()
+    for each in builders:
+        each.join()
+    assert most == [1, 1, 1]
+
+
+def test_equal_graphs_are_compiled_by_one_thread(monkeypatch):
+    monkeypatch.setattr(memoise, "_kept", OrderedDict())
+    made = []
+
+    def make():
+        time.sleep(0.05)
+        made.append(None)
+        return len(made)
+
+    def ask(_):
+        x = pt.vector("x")
+        return memoise.memoised(make, inputs=[x], outputs=[x + 1.0])
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(ask, range(3))) == [1, 1, 1]
+
+
+def _enter(lock):
+    with lock.held():
+        pass
+
+
+def test_a_forked_process_does_not_wait_for_threads_that_it_lacks():
+    lock, held, done = Lock(), threading.Event(), threading.Event()
+
+    def hold():
+        with lock.held():
+            held.set()
+            done.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    process = multiprocessing.get_context("fork").Process(target=_enter, args=(lock,))
+    process.start()
+    process.join(20.0)
+    process.kill()
+    done.set()
+    holder.join()
+    assert process.exitcode == 0

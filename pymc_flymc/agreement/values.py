@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pymc_flymc.order import first_largest
+
 #: Numbers, and their rounding errors.
 Rounded = tuple[np.ndarray, np.ndarray]
 #: Rounding error of sums that are not computed in a graph, relative to the absolute sums.
@@ -87,7 +89,7 @@ def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
         excess = np.where(impossible & np.isfinite(b.errors), np.inf, excess)
     if not excess.size or excess.max() <= 1.0:
         return None
-    t, i = np.unravel_index(np.argmax(excess), excess.shape)
+    t, i = np.unravel_index(first_largest(excess), excess.shape)
     return int(t), int(base[i]), int(i)
 
 

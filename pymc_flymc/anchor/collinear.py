@@ -8,6 +8,7 @@ import numpy as np
 
 from pymc_flymc.anchor.maximum import conditional_sds
 from pymc_flymc.anchor.objective import Objective, PrecisionBlocks
+from pymc_flymc.order import n_largest
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.regression import slices_of
 
@@ -55,7 +56,7 @@ class Lines:
     def described(self, i: int) -> str:
         """Return which parameters' columns are nearly multiples of each other, and how nearly."""
         weights = np.abs(self.vectors[i])
-        places = np.argsort(-weights, kind="stable")[:NAMED]
+        places = n_largest(weights, NAMED)
         describe = self.objective.posterior.layout.describe
         dense = self.objective.effects.dense
         names = [describe(int(dense[k])) for k in places if weights[k] > LEAST_SHARE]

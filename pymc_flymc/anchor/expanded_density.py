@@ -9,11 +9,10 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.mode import OPT_FAST_RUN, Mode
 from pytensor.graph.replace import graph_replace
-from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array
 
-from pymc_flymc.compat.pymc import CHECKS, REPLACE_CHECKS
+from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.memoise import memoised
@@ -26,13 +25,8 @@ from pymc_flymc.regression.quadratic_statistics import (
 )
 from pymc_flymc.reporting import doing
 
-#: Rewrites that save more time than they take, even if a graph is evaluated only a dozen times.
-MERGE = RewriteDatabaseQuery(include=rewrites("merge"))
 #: Rewrites before derivatives are computed.
 SIMPLER = rewrites("inline_ofg_expansion", "canonicalize", CHECKS)
-#: Number of Hessians from which on it pays to compile them with more rewrites: with effects of
-#: groups these take 0.4 s, and save about 5 ms per call.
-OFTEN = 40
 #: Number of coefficients from which on it pays to treat them as long vectors.
 MANY = 1000
 #: Largest share of nonzero elements of a Jacobian for which products use sparse matrices.
@@ -84,24 +78,17 @@ class ExpandedDensity:
         self._w, self._constant = pt.join(0, *graph.coefficients), graph.jacobian
         self._function = self._compile([graph.theta, statistics], [value, gradient])
         self.error: Exception | None = None
-        self._n_hessians = 0
         self._coefficients = self._compile([graph.theta], self._w)
 
-    def _compile(self, inputs: list[Any], outputs: Any, few_calls: bool = False) -> Any:
+    def _compile(self, inputs: list[Any], outputs: Any) -> Any:
         # Few rewrites take the least time. For long vectors it pays to remove the broadcasts of
         # which gradients consist, but not to fuse loops, because fused loops run in Python here.
         optimizer: Any = "fast_compile"
         if self.n_coefficients > MANY:
             optimizer = OPT_FAST_RUN.excluding(*rewrites("fusion", "inplace"))
-        elif few_calls:
-            optimizer = MERGE
         # After all other rewrites, which may flatten nested sums.
         mode = Mode(linker="py", optimizer=optimizer).register((SPLIT, 1000))
-        # The rewrite must be registered among others: alone it would not be found.
-        if few_calls:
-            mode = mode.register((REPLACE_CHECKS, 0))
-        else:
-            mode = mode.including(*rewrites(CHECKS))
+        mode = mode.including(*rewrites(CHECKS))
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
 
     @cached_property
@@ -125,11 +112,6 @@ class ExpandedDensity:
 
     @cached_property
     def _hessian_of_prior(self) -> Any:
-        return self._compile([self._graphs[0]], self._graph_of_prior, few_calls=True)
-
-    @cached_property
-    def _quick_hessian_of_prior(self) -> Any:
-        """Return the same function, which takes longer to compile, and less to call."""
         return self._compile([self._graphs[0]], self._graph_of_prior)
 
     @cached_property
@@ -208,10 +190,7 @@ class ExpandedDensity:
         if matrices is not None and self._graph_of_prior is not None:
             # With affine coefficients a quadratic's Hessian is a product of matrices. A graph of it
             # would consist of operations on vectors, one row for each parameter.
-            self._n_hessians += 1
-            often = self._n_hessians > OFTEN
-            of_prior = self._quick_hessian_of_prior if often else self._hessian_of_prior
-            hessian = _array(of_prior, 2 * theta.shape, theta)
+            hessian = _array(self._hessian_of_prior, 2 * theta.shape, theta)
             for matrix, jacobian in zip(matrices, self._jacobians, strict=True):
                 hessian -= 2.0 * (jacobian.T @ (jacobian.T @ matrix).T)
         # With many coefficients, compute columns one by one: together they take O(D P) memory.

@@ -9,6 +9,7 @@ from pymc_flymc.anchor.expanded_density import ExpandedDensity, nearby
 from pymc_flymc.errors import warn
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.shared_scales import SharedScales
+from pymc_flymc.order import first_largest
 from pymc_flymc.reading.flat import Layout
 
 #: Number of posterior sds by which a parameter is moved, and the least sd of a moved parameter: its
@@ -92,11 +93,11 @@ def narrowest(
             change = (_curvatures(density, statistics, there, probes) - at_anchor).mean(axis=0)
             seen = ~own & ~moved & np.isfinite(change)
             times = np.sqrt(1.0 + np.where(seen, np.maximum(change, 0.0), 0.0) / usual)
-            i = int(np.argmax(times))
+            i = first_largest(times)
             units = np.where(own, 0.0, sds)
             if times[i] < NARROWER or _is_reached(density, statistics, there, units, mode):
                 found.append(Funnel(float(times[i]), name, values, i, share < 1.0))
-    return max(found, default=None)
+    return found[first_largest(np.array([each.times for each in found]))] if found else None
 
 
 def _hyperparameters(

@@ -7,6 +7,7 @@ from scipy.sparse import diags_array
 
 from pymc_flymc.anchor.objective import Objective
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.order import first_largest
 
 #: The search ends when one more step would gain less than this in log density: then the anchor is
 #: within sqrt(2 * 1e-3) of a posterior standard deviation of the mode.
@@ -146,7 +147,7 @@ def _in_units(
         # SciPy raises this if its search for a step's damping fails: curvatures are too large for
         # it where a density grows without limit, as towards a singular covariance.
         posterior = objective.posterior
-        i = int(np.argmax(np.abs(np.nan_to_num(objective(best)[1]))))
+        i = first_largest(np.abs(np.nan_to_num(objective(best)[1])))
         raise UnsupportedModelError(
             f"no posterior mode found: the log density of the model with likelihood "
             f"{posterior.names} grows without limit as {posterior.layout.describe(i)} comes near "

@@ -9,6 +9,7 @@ from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.maximum import NEAR, TOLERANCE, maximise
 from pymc_flymc.anchor.not_found import why_not_found
 from pymc_flymc.anchor.objective import Objective
+from pymc_flymc.order import first_largest
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.regression import Regression
 
@@ -153,7 +154,7 @@ def find_mode(
         # For the same density, results of the one objective are valid for the other.
         same = objective.posterior is posterior
         own = there if same else own.with_statistics(concave.pack())
-    runaway = int(np.argmax(np.abs(theta)))
+    runaway = first_largest(np.abs(theta))
     further, last = maximise(own, theta)
     raise ValueError(
         f"no posterior mode found in {passes:.0f} passes over {posterior.names}: "

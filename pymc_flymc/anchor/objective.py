@@ -20,6 +20,7 @@ from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.probes import Curvatures, Probes, indicator, least_curvature, proper
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.order import first_largest
 
 #: Number of thetas whose results are kept: the search continues from a trial step or from its
 #: origin.
@@ -207,7 +208,7 @@ class Objective:
         finite[dense] = np.isfinite(block).all(axis=1)
         finite[diagonal] = np.isfinite(precisions) & np.isfinite(cross).all(axis=1)
         if not finite.all():
-            furthest = int(np.argmax(np.where(finite, -1.0, np.abs(theta))))
+            furthest = first_largest(np.where(finite, -1.0, np.abs(theta)))
             raise UnsupportedModelError(
                 f"no posterior mode found: {self.posterior.layout.describe(furthest)} has come to "
                 f"{theta[furthest]:.3g} (unconstrained), where the curvature of the log density is "

@@ -11,6 +11,7 @@ from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.anchor.side_modes import side_modes
 from pymc_flymc.errors import warn
 from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.order import first_largest
 from pymc_flymc.reading.flat import Layout
 
 #: Number of searches from random places, in addition to those from the anchor and the mirror image
@@ -53,7 +54,7 @@ def warn_of_other_modes(
         found = _of_several(density, statistics, anchor, start)
     if found is not None:
         one, other = found
-        i = int(np.argmax(np.abs(one - other)))
+        i = first_largest(np.abs(one - other))
         warn(
             "the posterior has several modes between which chains hardly cross: one where "
             f"{layout.describe(i)} is {one[i]:.3g} and one where it is {other[i]:.3g} "
@@ -72,7 +73,7 @@ def _of_several(
     box = rng.uniform(-HALF_WIDTH, HALF_WIDTH, (STARTS, len(start)))
     starts = [anchor.theta, *(start + box)]
     found = [_mode_near(density, statistics, anchor.geometry, theta) for theta in starts]
-    best, _ = max(found, key=lambda each: each[1])
+    best, _ = found[first_largest(np.array([mass for _, mass in found]))]
     found.append(_mode_near(density, statistics, anchor.geometry, -best))
     modes = [(theta, mass) for theta, mass in found if np.isfinite(mass)]
     most = max((mass for _, mass in modes), default=0.0)

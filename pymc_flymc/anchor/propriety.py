@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr
 
 from pymc_flymc.anchor.expanded_density import nearby
 from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.newton import ModeResult
 from pymc_flymc.anchor.not_found import SHRINKING
+from pymc_flymc.order import first_largest
 from pymc_flymc.regression.expansion import JointExpansion
 
 #: Curvatures below this share of their possible size count as zero, until they are tried.
@@ -142,8 +142,7 @@ class _Directions:
         null = _null_space(gram, scale)
         if null.shape[1]:
             # Each of them alone has a one in one place, where all others have zero.
-            pivots = qr(null.T, mode="r", pivoting=True)[1][: null.shape[1]]
-            null = null @ np.linalg.inv((scale[:, None] * null)[pivots])
+            null = null @ np.linalg.inv((scale[:, None] * null)[_pivots(null)])
             null[np.abs(null) < 1e-7 * np.max(np.abs(null))] = 0.0
         n_rows = max(each.design.n_rows for each in self.posterior.regressions)
         for v in null.T:
@@ -218,6 +217,19 @@ def _null_space(gram: np.ndarray, scale: np.ndarray) -> np.ndarray:
         return np.empty((len(gram), 0))
     values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
     return vectors[:, values < NO_CURVATURE]
+
+
+def _pivots(null: np.ndarray) -> list[int]:
+    """Return as many rows of a basis as it has columns, far from dependent: QR with pivoting.
+
+    LAPACK's own would take rounding errors for a choice among parameters that are alike.
+    """
+    pivots, left = [], null
+    for _ in range(null.shape[1]):
+        pivots.append(first_largest(np.sum(left**2, axis=1)))
+        v = left[pivots[-1]] / np.linalg.norm(left[pivots[-1]])
+        left = left - np.outer(left @ v, v)
+    return pivots
 
 
 def _listed(places: np.ndarray, posterior: LogPosterior) -> str:

@@ -12,6 +12,7 @@ from pymc_flymc.bounds.validity import check_bound
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.likelihood import Likelihood, SmoothLikelihood
 from pymc_flymc.likelihoods.weighted import unweighted
+from pymc_flymc.order import first_largest
 from pymc_flymc.reporting import doing
 
 #: Outcomes of a model on which a bound is checked.
@@ -79,7 +80,7 @@ def _check_concave(problem: Problem, y: np.ndarray) -> None:
     largest[finite] = np.linalg.eigvalsh(second[finite])[:, -1]
     size = np.abs(np.where(finite[:, None, None], second, 0.0)).max(axis=(1, 2))
     # Positive curvature this small is rounding.
-    worst = int(np.argmax(largest - CURVATURE_ROUNDING * (1.0 + size)))
+    worst = first_largest(largest - CURVATURE_ROUNDING * (1.0 + size))
     if largest[worst] > CURVATURE_ROUNDING * (1.0 + size[worst]):
         name = unweighted(problem.likelihood).name
         raise UnsupportedModelError(

@@ -9,6 +9,7 @@ from pytensor.graph.traversal import graph_inputs
 
 from pymc_flymc.compat.pytensor import FrozenFunctionGraph
 from pymc_flymc.graphs.content_hash import arrays_of, content_hash
+from pymc_flymc.locks import compiling_lock
 from pymc_flymc.reporting import COMPILING, doing
 
 #: Number of results that are kept, enough for about ten models; the least recently used goes first.
@@ -19,6 +20,7 @@ LARGE = 1 << 20
 _kept: OrderedDict[Hashable, Any] = OrderedDict()
 
 
+@compiling_lock.held()
 def memoised[T](
     make: Callable[..., T],
     *arguments: Any,

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from pymc_flymc.bounds import (
     BOUNDS,
     Bound,
@@ -12,6 +14,7 @@ from pymc_flymc.bounds import (
     is_for_joint_moves,
 )
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.order import first_largest
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.task import SamplingTask
@@ -98,7 +101,8 @@ def tightest(valid: Sequence[Bound], problem: Problem) -> Bound:
     conditional = conditional or list(valid)
     if len(conditional) == 1:
         return conditional[0]
-    return min(conditional, key=lambda bound: estimate_rows(bound, problem))
+    expected = np.array([estimate_rows(bound, problem) for bound in conditional])
+    return conditional[first_largest(-expected)]
 
 
 def estimate_rows(bound: Bound, problem: Problem) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 
 from pymc_flymc.bounds import Problem
 from pymc_flymc.kernels.layout import ROW
+from pymc_flymc.order import n_largest
 from pymc_flymc.reading.flat import DensityGraph, Layout
 from pymc_flymc.reporting import count
 from pymc_flymc.sampling.even_choice import evenly
@@ -74,7 +75,7 @@ def _brightest(target: Target) -> list[np.ndarray]:
     chosen = np.empty(0, np.int64)
     if data.alias is not None:
         rates = data.parts[0].constants[:, ROW.near]
-        chosen = np.argpartition(-rates, n)[:n] if n < len(rates) else np.arange(n)
+        chosen = n_largest(rates, n)
     elif data.levels is not None and len(data.levels.q) > 1:  # sorted by probability
         chosen = data.levels.order[:n]
     out = []
@@ -92,7 +93,7 @@ def _outstanding(X: np.ndarray, brightest: np.ndarray, least: float) -> Iterator
     # Zero for a level so rare that these rows lack it. In a constant column nothing is far out.
     sd = np.maximum(sd, LEAST_COLUMN_SD * np.maximum(1.0, np.abs(mean)))
     squares = np.mean(((few - mean) / sd) ** 2, axis=0)
-    for j in np.argsort(-squares)[:NAMED]:
+    for j in n_largest(squares, NAMED):
         if squares[j] > least:
             yield int(j), _remedy(np.concatenate([usual[:, j], few[:, j]]))
 

@@ -12,6 +12,7 @@ import numpy as np
 from pymc.stats.convergence import SamplerWarning, WarningType
 
 from pymc_flymc.compat.arviz import pareto_index
+from pymc_flymc.order import first_largest
 
 #: Types of the statistics of a draw. The last one PyMC shows, and drops.
 STATISTICS: dict[str, Any] = {
@@ -181,7 +182,7 @@ class ChainDiagnostics:
         n = round(EDGE * len(accept))
         by_place = np.take_along_axis(accept, np.argsort(points, axis=0, kind="stable"), axis=0)
         shares = np.stack([by_place[:n].mean(0), by_place[-n:].mean(0)]) / accept.mean(0)
-        side, j = divmod(int(np.argmin(shares)), len(self._names))
+        side, j = divmod(first_largest(-shares), len(self._names))
         if not shares[side, j] < SMALLEST_SHARE:
             return None
         where = f"{self._names[j]} is {('smallest', 'largest')[side]}"

@@ -11,6 +11,7 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.bounds import Problem
+from pymc_flymc.locks import reading_lock
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.matrices import BLOCK
 from pymc_flymc.regression.passes import iterate_rows
@@ -106,10 +107,12 @@ class Anchors:
         )
         return anchor, moved
 
+    @reading_lock.held()
     def target_at(self, anchor: Anchor) -> Target:
         """Build the target with the first one's bounds and kernel at another anchor."""
         return target_at(self.target, Problem.of(self._regressions(), anchor), self.resampling)
 
+    @reading_lock.held()
     def _anchor(self, chain: FireflyChain, theta: np.ndarray, w: np.ndarray) -> Anchor:
         density = expanded_density(self.target.graph, chain.others.copy())
         finder = ModeFinder(density, self._regressions(), self.layout)

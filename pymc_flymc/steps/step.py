@@ -16,6 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import ProgressColumns, chains_are_running
 from pymc_flymc.errors import warn
+from pymc_flymc.locks import reading_lock
 from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported, reporting
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
@@ -110,6 +111,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
 
     @interruptible
     @reported
+    @reading_lock.held()
     def _read(self) -> None:
         """Read the model with its current data, find the anchor and build the target."""
         from pymc_flymc.reading.fingerprint import Fingerprint
