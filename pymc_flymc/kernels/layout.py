@@ -66,13 +66,15 @@ class PartsShared(NamedTuple):
 class Header(NamedTuple):
     """Numbers in front of what is packed for `radius_powers.radius_powers`.
 
-    The number of sparse columns; limit, scale and growth of the dense part.
+    The number of sparse columns; limit, scale and growth of the dense part; the number of common
+    shifts.
     """
 
     n_sparse: int = 0
     limit: int = 1
     scale: int = 2
     growth: int = 3
+    n_shifts: int = 4
 
 
 class Moments(NamedTuple):
