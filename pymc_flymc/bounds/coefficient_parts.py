@@ -11,7 +11,8 @@ from scipy.sparse import diags_array
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.chi import chi_moment, chi_quantile
 from pymc_flymc.kernels.radius_powers import PackedShift
-from pymc_flymc.regression.matrices import RowMatrix, SymmetricMatrix
+from pymc_flymc.regression.common_shifts import within_factors
+from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.sparse_columns import SparseColumns
 
 #: Limits beyond which remainders have a second power. That of an effect is so many posterior sds.
@@ -19,9 +20,8 @@ from pymc_flymc.regression.sparse_columns import SparseColumns
 EFFECT_LIMIT, DENSE_QUANTILE, DENSE_WIDTH = 3.0, 0.999, 1.5
 #: Largest number of iterations that separate effects of several factors. Any result is valid.
 ITERATIONS = 30
-#: A dense column is spanned by a factor's if no more than this share of its square is left within
-#: levels. Its coefficient's share of the radius is then as small as rounding allows.
-SPANNED_REST, SPANNED = 1e-11, 1e-4
+#: Share of a coefficient's precision that counts for the radius if effects stand for its column.
+SPANNED = 1e-4
 #: E(|N|^3)^(1/3) of a standard normal number.
 CUBIC_MEAN = float((2.0 * np.sqrt(2.0 / np.pi)) ** (1.0 / 3.0))
 
@@ -80,7 +80,7 @@ def split_coefficients(anchor: AnchorPart, sparse: SparseColumns) -> Coefficient
         _packed_shift(source, target, diagonal)
         for source, target in zip(common.sources, common.targets, strict=True)
     ]
-    within, spanned = _within_factors(information, common.factors)
+    within, spanned = within_factors(information, common.factors)
     variance = _variances(factor, within, shifts)
     prior = np.full(n_sparse, _common_prior(variance, diagonal))
     within[:, ~spanned] = _solve(effects + diags_array(prior), cross[~spanned].T)
@@ -109,27 +109,6 @@ def split_coefficients(anchor: AnchorPart, sparse: SparseColumns) -> Coefficient
     )
 
 
-def _within_factors(
-    information: SymmetricMatrix, factors: Sequence[np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return G, shape (Q, M), of dense columns that are the same in all rows of a level.
-
-    The second result says which these are: the effects of one factor stand for them. Their own
-    coefficient is a common shift, such as an intercept, whatever the prior of the effects is.
-    """
-    dense, diagonal = np.diag(information.dense), information.sparse.diagonal()
-    within = np.zeros(information.cross.T.shape)
-    spanned = np.zeros(len(dense), bool)
-    for factor in factors:
-        known = factor[diagonal[factor] > 0.0]
-        means = information.cross[:, known] / diagonal[known]
-        rest = dense - np.sum(information.cross[:, known] * means, axis=1)
-        new = ~spanned & (rest <= SPANNED_REST * dense)
-        within[np.ix_(known, new)] = means[new].T
-        spanned |= new
-    return within, spanned
-
-
 def _packed_shift(source: np.ndarray, target: np.ndarray, information: np.ndarray) -> PackedShift:
     """Return a shift that moves the mean of the sources, with information as weights."""
     weights = np.maximum(information[source], np.finfo(float).tiny)
@@ -137,9 +116,7 @@ def _packed_shift(source: np.ndarray, target: np.ndarray, information: np.ndarra
     return PackedShift(lengths, source.astype(float), weights / weights.sum(), target.astype(float))
 
 
-def _variances(
-    factor: np.ndarray, within: np.ndarray, shifts: Sequence[PackedShift]
-) -> np.ndarray:
+def _variances(factor: np.ndarray, within: np.ndarray, shifts: Sequence[PackedShift]) -> np.ndarray:
     """Return the variances of the effects' numbers s, shape (Q,), for coefficients' factor."""
     m = within.shape[1]
     numbers = factor[m:] + within @ factor[:m]

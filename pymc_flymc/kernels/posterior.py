@@ -15,6 +15,7 @@ from pymc_flymc.kernels.native_graphs import Jacobian, call_density, call_densit
 from pymc_flymc.kernels.records import Vector, record_type, zeros
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
+from pymc_flymc.kernels.shifts import NO_SHIFTS, Shifts
 
 #: Coefficients whose relative difference is at most this are the same: some units in the last
 #: place. It must not be wider. Outcomes far from zero, such as dates in days, may determine a
@@ -43,6 +44,8 @@ class Posterior(NamedTuple):
     rows : Rows or SeveralRows
     geometry : Geometry
     scales : SharedScales
+    shifts : Shifts
+        None if there are no scales.
     """
 
     density: int
@@ -55,6 +58,7 @@ class Posterior(NamedTuple):
     rows: Annotated[Rows | SeveralRows, rows_type]
     geometry: Geometry
     scales: SharedScales = NO_SCALES
+    shifts: Shifts = NO_SHIFTS
 
 
 class Chain(NamedTuple):

@@ -23,6 +23,7 @@ from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import fold_constants
 from pymc_flymc.graphs.written_out import write_out_products
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
+from pymc_flymc.kernels.shifts import NO_SHIFTS, Shifts
 
 #: Elements from which on an array that no variable changes is not left to each compilation.
 LONG = 1000
@@ -112,6 +113,8 @@ class DensityGraph:
         Jacobian of all coefficients in theta, if they are affine.
     scales : SharedScales
         Scales of effects in theta, in the centred parametrisation.
+    shifts : Shifts
+        Directions along which no coefficient's row changes, and scales that they depend on.
     """
 
     theta: TensorVariable
@@ -121,6 +124,7 @@ class DensityGraph:
     sizes: tuple[int, ...]
     jacobian: np.ndarray | None = None
     scales: SharedScales = NO_SCALES
+    shifts: Shifts = NO_SHIFTS
 
     @property
     def n_coefficients(self) -> int:

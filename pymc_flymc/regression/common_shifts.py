@@ -7,6 +7,7 @@ each component of the graph whose edges are the pairs of levels that meet in a r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -16,7 +17,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 if TYPE_CHECKING:
+    from pymc_flymc.regression.matrices import SymmetricMatrix
     from pymc_flymc.regression.sparse_columns import SparseColumns
+#: A dense column is the same in all rows of a level if this share of its square, or less, is left.
+LEFT = 1e-11
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,27 @@ def find_common_shifts(sparse: SparseColumns) -> CommonShifts:
             targets.append(component[~is_source])
     factors = [block.columns for block in reversed(blocks) if len(block.places) == 1]
     return CommonShifts(sources, targets, factors)
+
+
+def within_factors(
+    information: SymmetricMatrix, factors: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return G, shape (Q, M), of dense columns that are the same in all rows of a level.
+
+    The second result says which these are: the effects of one factor stand for them. Their own
+    coefficient is a common shift, such as an intercept, whatever the prior of the effects is.
+    """
+    dense, diagonal = np.diag(information.dense), information.sparse.diagonal()
+    within = np.zeros(information.cross.T.shape)
+    spanned = np.zeros(len(dense), bool)
+    for factor in factors:
+        known = factor[diagonal[factor] > 0.0]
+        means = information.cross[:, known] / diagonal[known]
+        rest = dense - np.sum(information.cross[:, known] * means, axis=1)
+        new = ~spanned & (rest <= LEFT * dense)
+        within[np.ix_(known, new)] = means[new].T
+        spanned |= new
+    return within, spanned
 
 
 def _blocks(sparse: SparseColumns) -> list[_Block]:

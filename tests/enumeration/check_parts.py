@@ -50,7 +50,10 @@ LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced
 STEP = LATTICE[1] - LATTICE[0]
 DIRECTION, SHIFT = np.array([0.3, 0.2, -0.35]), np.array([-0.05, 0.1, 0.1])
 if SHIFTS:
-    DIRECTION, SHIFT = np.array([0.3, 0.25, -0.1, 0.2, 0.35]), np.array([-0.05, 0.25, 0.25, -0.25, -0.27])
+    DIRECTION, SHIFT = (
+        np.array([0.3, 0.25, -0.1, 0.2, 0.35]),
+        np.array([-0.05, 0.25, 0.25, -0.25, -0.27]),
+    )
 X = np.array([[1.0], [1.5], [0.3]])
 OFFSET = np.array([[2.8], [2.3], [2.6]])
 Y = np.array([14.0, 16.0, 12.0])
