@@ -84,7 +84,7 @@ class TaylorInParts(ExpansionBound):
     ) -> Preparation:
         """Bound the remainders of all rows, in one pass over the data; see `Taylor.prepare`."""
         design, own, q = problem.design, problem.own, self.n_sparse
-        parts = split_coefficients(own, q)
+        parts = split_coefficients(own, design.sparse)
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         bright = np.empty(design.n_rows, np.float32)
 
@@ -105,6 +105,7 @@ class TaylorInParts(ExpansionBound):
         growth = cast(SmoothLikelihood, problem.likelihood).growth
         header = np.zeros(len(HEADER))
         header[HEADER.n_sparse], header[HEADER.limit] = q, 1.0
+        header[HEADER.n_shifts] = len(parts.shifts)
         if parts.limit > 0.0:
             header[HEADER.limit] = parts.limit
             header[HEADER.scale] = parts.typical**-2
@@ -112,12 +113,14 @@ class TaylorInParts(ExpansionBound):
         growths = growth * limits / parts.limits
         effects = PackedEffects(parts.limits, parts.typicals**-2, growths)
         matrices = parts.precision.ravel(), parts.within.T.ravel()
-        statistics = [own.expansion.pack(), header, *matrices, *effects]
+        shifts = [np.concatenate(shift) for shift in parts.shifts]
+        starts = np.cumsum([0.0, *map(len, shifts)])[: len(shifts)]
+        statistics = [own.expansion.pack(), header, *matrices, *effects, starts, *shifts]
         return Preparation(np.concatenate(statistics), constants, bright)
 
     def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
         """Bright rows expected over the Laplace approximation, from every stride-th row."""
-        parts, total = split_coefficients(problem.own, self.n_sparse), 0.0
+        parts, total = split_coefficients(problem.own, problem.design.sparse), 0.0
         for _, x, eta, y in iterate_rows(problem.design, problem.y, problem.own.w, stride):
             bright = -np.expm1(-self.remainders(problem, parts, x, eta[0], y)[3])
             total += float(bright[bright > above].sum())

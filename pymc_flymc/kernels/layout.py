@@ -48,7 +48,7 @@ class PartsRow(NamedTuple):
 class PartsShared(NamedTuple):
     """What rows share under a Taylor bound in parts.
 
-    Two powers of the dense part's radius; a power of each effect; another of each, beyond its limit.
+    Two powers of the dense part's radius; a power of each effect, and another beyond its limit.
     """
 
     near: int = 0
@@ -57,12 +57,13 @@ class PartsShared(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Numbers before the packed effects: their number, and the powers of the dense part."""
+    """Numbers before the packed effects: their number, the dense part's powers, and the shifts."""
 
     n_sparse: int = 0
     limit: int = 1
     scale: int = 2
     growth: int = 3
+    n_shifts: int = 4
 
 
 class Moments(NamedTuple):

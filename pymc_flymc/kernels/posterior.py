@@ -15,6 +15,7 @@ from pymc_flymc.kernels.native_graphs import Jacobian, call_density, call_densit
 from pymc_flymc.kernels.records import Vector, record_type, zeros
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
+from pymc_flymc.kernels.shifts import NO_SHIFTS, Shifts
 
 #: Coefficients with at most this relative difference, a few units in the last place, are the same.
 #: It must not be wider. Outcomes far from zero, such as dates in days, may determine a coefficient
@@ -32,7 +33,7 @@ class Posterior(NamedTuple):
 
     Functions are addresses, see `native` and `native_graphs`. Gradients and `vjp` are zero for
     kernels that need no gradient, and `density` for the others. With several likelihoods there are
-    tuples of log factors and their gradients.
+    tuples of log factors and their gradients. There are no shifts if there are no scales.
     """
 
     density: int
@@ -46,6 +47,7 @@ class Posterior(NamedTuple):
     rows: Annotated[Rows | SeveralRows, rows_type]
     geometry: Geometry
     scales: SharedScales = NO_SCALES
+    shifts: Shifts = NO_SHIFTS
 
 
 class Chain(NamedTuple):

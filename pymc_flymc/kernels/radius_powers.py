@@ -3,11 +3,18 @@
 The parts of a row are the dense columns and each of its sparse columns. Packed numbers:
 
 ==================  ============================================================================
-`HEADER`            number of sparse columns; limit, scale and growth of the dense part
+`HEADER`            number of sparse columns; limit, scale and growth of the dense part; number
+                    of common shifts
 F, shape (M, M)     the radius of the dense part at u is ``|F u[:M]|``
-G, shape (M, Q)     the numbers of the effects are ``s = u[M:] + G' u[:M]``
+G, shape (M, Q)     the numbers of the effects are ``s = u[M:] + G' u[:M]``, less common shifts
 `PackedEffects`     vectors of Q: limit, scale and growth of each effect
+starts              of each shift, where it is behind the starts
+`PackedShift`       each of the shifts
 ==================  ============================================================================
+
+A common shift adds a number to the numbers of some effects, its sources, and takes it from others,
+its targets, and changes no row's predictor. The weighted mean of the sources is moved to the
+targets, for one shift after the other.
 
 A part of radius x (of an effect, the size of its number) has the powers ``x^3 scale`` and, beyond
 its limit, ``(x - limit)^3 exp(growth (x - limit)) / limit^2``. The latter has two continuous
@@ -22,6 +29,23 @@ from numba import types
 from pymc_flymc.kernels.layout import HEADER, PARTS_SHARED
 from pymc_flymc.kernels.native import kernel_part, lazy_kernel
 from pymc_flymc.kernels.records import unwritten, vector
+
+
+class PackedShift(NamedTuple):
+    """What is packed of a common shift, one after the other.
+
+    Attributes
+    ----------
+    lengths : ndarray, shape (2,)
+        Of sources and targets.
+    sources, weights, targets : ndarray
+        Numbers of effects. The weights of the sources sum to one.
+    """
+
+    lengths: np.ndarray
+    sources: np.ndarray
+    weights: np.ndarray
+    targets: np.ndarray
 
 
 class PackedEffects(NamedTuple):
@@ -78,6 +102,16 @@ def _dense_part(u, packed, image):
     return np.sqrt(square)
 
 
+@kernel_part
+def _shift(packed, m, q, i):
+    """Return the `PackedShift` of a number."""
+    starts = packed[len(HEADER) + m * m + m * q + 3 * q :]
+    at = starts[int(packed[HEADER.n_shifts]) + int(starts[i]) :]
+    n_sources, n_targets = int(at[0]), int(at[1])
+    sources, weights = at[2:][:n_sources], at[2 + n_sources :][:n_sources]
+    return PackedShift(at[:2], sources, weights, at[2 + 2 * n_sources :][:n_targets])
+
+
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def _effects(u, packed, m, effects):
     """Write the effects' numbers, and return where what is packed of each begins."""
@@ -89,13 +123,31 @@ def _effects(u, packed, m, effects):
         for j in range(q):
             effects[j] += each * row[j]
         place += q
+    for i in range(int(packed[HEADER.n_shifts])):
+        _, sources, weights, targets = _shift(packed, m, q, i)
+        mean = 0.0
+        for k in range(sources.shape[0]):
+            mean += weights[k] * effects[int(sources[k])]
+        for k in range(sources.shape[0]):
+            effects[int(sources[k])] -= mean
+        for k in range(targets.shape[0]):
+            effects[int(targets[k])] += mean
     return place
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def _add_slopes(slopes, packed, m, out):
-    """Add slopes in the effects' numbers to the gradient in the dense columns' coefficients."""
+    """Make slopes in the effects' numbers those in the coefficients, and add the dense columns'."""
     q, place = slopes.shape[0], len(HEADER) + m * m
+    for i in range(int(packed[HEADER.n_shifts]) - 1, -1, -1):
+        _, sources, weights, targets = _shift(packed, m, q, i)
+        along = 0.0
+        for k in range(sources.shape[0]):
+            along += slopes[int(sources[k])]
+        for k in range(targets.shape[0]):
+            along -= slopes[int(targets[k])]
+        for k in range(sources.shape[0]):
+            slopes[int(sources[k])] -= weights[k] * along
     for i in range(m):
         row, total = packed[place : place + q], 0.0
         for j in range(q):

@@ -20,6 +20,7 @@ from pymc_flymc.kernels.geometry import standardise
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import conditional_update, copy
 from pymc_flymc.kernels.shared_scales import SharedScales
+from pymc_flymc.kernels.shifts import propose_shift
 
 #: Smallest and largest standard deviation of a change of log tau. It is uniform in its logarithm:
 #: with few rows the posterior is some units wide, with many a few hundredths.
@@ -72,7 +73,10 @@ def propose_rescaling(rng, posterior, k, chain):
 
 @kernel_part(inline="always")
 def rescale(rng, repeats, posterior, chain, bright, scratch):
-    """Update each scale up to `repeats` times, given z. Write the mean acceptance probability."""
+    """Update each scale up to `repeats` times, given z, then move along common shifts.
+
+    Write the mean acceptance probability.
+    """
     if posterior.scales.scale.shape[0] > 0:
         take_dark(posterior.rows, bright, chain)
         arguments = (posterior, chain, bright, scratch)
@@ -87,14 +91,22 @@ def rescale_by(rng, repeats, move, arguments, posterior, chain):
     acceptance probability. The most moves of each scale, `repeats`, must not depend on the state.
     """
     scales, total, n_moves = posterior.scales, 0.0, 0
-    n_scales = scales.scale.shape[0]
+    n_scales, n_shifts = scales.scale.shape[0], posterior.shifts.first.shape[0] - 1
+    of_scales = min(repeats * n_scales, MOST_MOVES)
+    of_shifts = min(repeats * n_shifts, MOST_MOVES)
     # If only some of many scales move, which ones must not depend on the state.
     start = rng.integers(0, n_scales) if n_scales > MOST_MOVES else 0
-    for i in range(min(repeats * n_scales, MOST_MOVES)):
-        k = (start + i) % n_scales
-        if i >= n_scales and scales.first[k + 1] - scales.first[k] > MANY:
-            continue
-        n_moves += 1
-        log_jacobian = propose_rescaling(rng, posterior, k, chain)
-        total += move(rng, log_jacobian, *arguments)
+    first = rng.integers(0, n_shifts) if n_shifts > MOST_MOVES else 0
+    for i in range(of_scales + of_shifts):
+        is_shift, log_jacobian = i >= of_scales, 0.0
+        if is_shift:
+            propose_shift(rng, posterior, (first + i - of_scales) % n_shifts, chain)
+        else:
+            k = (start + i) % n_scales
+            if i >= n_scales and scales.first[k + 1] - scales.first[k] > MANY:
+                continue
+            n_moves += 1
+            log_jacobian = propose_rescaling(rng, posterior, k, chain)
+        accept = move(rng, log_jacobian, *arguments)
+        total += 0.0 if is_shift else accept
     chain.rescaled[0] = total / n_moves

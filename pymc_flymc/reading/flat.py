@@ -23,6 +23,7 @@ from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import fold_constants
 from pymc_flymc.graphs.written_out import write_out_products
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
+from pymc_flymc.kernels.shifts import NO_SHIFTS, Shifts
 
 #: Arrays that no variable changes are computed once, before any compilation, from this length on.
 LONG = 1000
@@ -100,6 +101,8 @@ class DensityGraph:
     #: Jacobian of all coefficients in theta, (P, D), if they are affine.
     jacobian: np.ndarray | None = None
     scales: SharedScales = NO_SCALES  #: Scales of effects in theta, in the centred parametrisation.
+    #: Directions along which no row's predictor changes, and scales that they depend on.
+    shifts: Shifts = NO_SHIFTS
 
     @property
     def n_coefficients(self) -> int:

@@ -20,6 +20,7 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density, nearby
 from pymc_flymc.anchor.funnels import warn_of_funnels
 from pymc_flymc.anchor.mode_finding import ModeFinder
+from pymc_flymc.anchor.moving_shifts import find_shifts
 from pymc_flymc.anchor.other_modes import warn_of_other_modes
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.declared import check_declared
@@ -135,7 +136,8 @@ def read(
         scales = SharedScales.joined([scales, multiplied])
     if kept is None:
         warn_of_funnels(density, at, scales, layout)
-    graph = replace(graph, scales=scales)
+    shifts = find_shifts(density, found.regressions, at, scales)
+    graph = replace(graph, scales=scales, shifts=shifts)
     watch.lap("reading_time")
     return Setup(
         graph=graph,

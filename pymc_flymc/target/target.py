@@ -186,6 +186,7 @@ class Target:
             rows=self.data.rows,
             geometry=geometry,
             scales=self.graph.scales,
+            shifts=self.graph.shifts,
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -192,9 +192,11 @@ def test_force_is_the_gradient_of_the_joint_density(family):
 def test_slope_within_and_beyond_limits():
     """The op's gradient, and its outputs in Python, where parts are on either side."""
     rng, m, q = np.random.default_rng(0), 2, 3
-    header = [q, 1.0, 0.3, 0.2]
+    header = [q, 1.0, 0.3, 0.2, 2]
     limits, others = np.full(q, 0.5), rng.uniform(0.5, 1.0, 2 * q)
-    packed = np.concatenate([header, np.eye(m).ravel(), rng.normal(size=q * m), limits, others])
+    shifts = [0, 6, 2, 1, 0, 2, 0.3, 0.7, 1, 1, 1, 1, 1.0, 2]  # of means from {0, 2} to 1, 1 to 2
+    matrices = np.eye(m).ravel(), rng.normal(size=q * m)
+    packed = np.concatenate([header, *matrices, limits, others, shifts])
     u, given = pt.dvector("u"), pt.dvector("packed")
     shared = RadiusPowers(q)(u, given)
     weights = rng.normal(size=2 + 2 * q)
@@ -213,6 +215,8 @@ def test_slope_within_and_beyond_limits():
             difference = (functions[0](x + e, packed)[0] - functions[0](x - e, packed)[0]) / 2e-6
             assert slope[j] == pytest.approx(difference, rel=1e-6, abs=1e-7)
         s = x[m:] + x[:m] @ packed[len(HEADER) + m * m :][: q * m].reshape(m, q)
+        mean = 0.3 * s[0] + 0.7 * s[2]
+        s = np.array([s[0] - mean, 0.0, s[2] - mean + s[1] + mean])
         beyond |= {*(np.abs(s) > 0.5), bool(np.linalg.norm(x[:m]) > 1.0)}
     assert beyond == {False, True}
 
@@ -262,7 +266,7 @@ def test_radius_is_that_of_the_posterior():
         pm.Poisson("y", mu=pm.math.exp(eta), observed=y)
         target = FireflyHMC().target
     p, m = target.graph.n_coefficients, 1
-    header = target.statistics[-(len(HEADER) + m * m + q * m + 3 * q) :]
+    header = target.statistics[-(len(HEADER) + m * m + q * m + 3 * q) :]  # without shifts
     assert header[HEADER.n_sparse] == q
     w, powers = np.empty(target.n_slopes), []
     for _ in range(2000):

@@ -4,7 +4,8 @@
 two effects, of which a row may touch both, or one of them twice. On the lattice of theta no part is
 beyond its limit, or some are. Constants and statistics are the bound's own, the distribution is the
 definition's. For "parts-kept" the last row is kept bright: its bound is zero, and no state has it
-dark. Prints and exits as `check.py`.
+dark. For "parts-shifts" the effects are those of two factors, which a common shift leaves alone.
+Prints and exits as `check.py`.
 """
 
 import functools
@@ -26,6 +27,7 @@ from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.kernels.brightness import brighten, make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.kernels.layout import HEADER
 from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_proposal_mixture, update_theta
 from pymc_flymc.kernels.native_graphs import Jacobian, call_density
 from pymc_flymc.kernels.posterior import Posterior, make_chain
@@ -35,17 +37,23 @@ from pymc_flymc.likelihoods import PoissonLog
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.expansion import LikelihoodExpansion
 from pymc_flymc.regression.matrices import SymmetricMatrix
-from pymc_flymc.regression.sparse_columns import SparseColumns
+from pymc_flymc.regression.sparse_columns import SparseColumns, stack
 from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, make_plan
 
 # Limits near the anchor, where neither bounds nor rows beyond them are all but zero.
 coefficient_parts.EFFECT_LIMIT = 0.7
 coefficient_parts.DENSE_QUANTILE, coefficient_parts.DENSE_WIDTH = 0.3, 1.0
-N, Q = 3, 2
+SHIFTS = sys.argv[1].endswith("-shifts")
+N, Q = 3, 4 if SHIFTS else 2
 LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced
 STEP = LATTICE[1] - LATTICE[0]
 DIRECTION, SHIFT = np.array([0.3, 0.2, -0.35]), np.array([-0.05, 0.1, 0.1])
+if SHIFTS:
+    DIRECTION, SHIFT = (
+        np.array([0.3, 0.25, -0.1, 0.2, 0.35]),
+        np.array([-0.05, 0.25, 0.25, -0.25, -0.27]),
+    )
 X = np.array([[1.0], [1.5], [0.3]])
 OFFSET = np.array([[2.8], [2.3], [2.6]])
 Y = np.array([14.0, 16.0, 12.0])
@@ -58,9 +66,13 @@ OTHERS = csr_array((np.array([-0.8, -0.4]), np.array([1, 0]), [0, 0, 1, 2]), sha
 COLUMNS = SparseColumns.of_matrix(OTHERS) + SparseColumns.of_codes(
     np.zeros((N, 1)), np.array([[0.0], [1.0], [1.0]]), Q
 )
+if SHIFTS:
+    FACTORS = [SparseColumns.of_codes(np.array([c]).T, None, 2) for c in ([0, 0, 1], [0, 1, 0])]
+    COLUMNS = stack(FACTORS)
+    SPARSE = COLUMNS.csr()
 ROWS = np.column_stack([X, SPARSE.toarray()])
-ANCHOR = np.array([0.1, -0.05, 0.02])
-SDS = np.full(3, 0.2)
+ANCHOR = np.array([0.1, -0.05, 0.02, 0.03, -0.02])[: 1 + Q]
+SDS = np.full(1 + Q, 0.2)
 
 
 def log_likelihood(eta):
@@ -93,9 +105,18 @@ def prepared():
 PACKED, CONSTANTS, EXPANSION = prepared()
 # One after the other: the header, two matrices, and vectors of the effects.
 LIMIT, SCALE, GROWTH = PACKED[1:4]
-METRIC, WITHIN = PACKED[4], PACKED[5 : 5 + Q]
-LIMITS, SCALES, GROWTHS = PACKED[5 + Q :].reshape(3, Q)
+METRIC, WITHIN = PACKED[len(HEADER)], PACKED[len(HEADER) + 1 :][:Q]
+LIMITS, SCALES, GROWTHS = PACKED[len(HEADER) + 1 + Q :][: 3 * Q].reshape(3, Q)
 KEPT = np.array([False, False, sys.argv[1].endswith("-kept")])
+
+
+def numbers(u):
+    """Effects' distances from the anchor, without what a common shift adds to one factor's."""
+    s = u[1:] + WITHIN * u[0]
+    if SHIFTS:
+        mean = np.average(s[:2], weights=np.diag(EXPANSION.information.array)[1:3])
+        s += mean * np.array([-1.0, -1.0, 1.0, 1.0])
+    return np.abs(s)
 
 
 def beyond(x, limit, growth):
@@ -106,8 +127,8 @@ def beyond(x, limit, growth):
 
 def remainders_of(theta):
     """Bounds of all rows' remainders, from the constants, as the definition of the bound says."""
-    u, m = coefficients(theta) - ANCHOR, 1
-    radius, s = abs(METRIC * u[0]), np.abs(u[m:] + WITHIN * u[0])
+    u = coefficients(theta) - ANCHOR
+    radius, s = abs(METRIC * u[0]), numbers(u)
     near, far, half_width = CONSTANTS[:, :3].T
     out = near * half_width * radius**3 * SCALE + far * half_width * beyond(radius, LIMIT, GROWTH)
     for n in range(N):
@@ -190,7 +211,7 @@ def transition(theta, z):
         geometry = dense_geometry(np.array([LATTICE[1]]), np.array([[STEP]]))
         functions = density, log_factor, 0, 0, 0
         posterior = Posterior(*functions, Jacobian.of(None), None, rows, geometry)
-        chain, bright = make_chain(1, 3 + 2 + 2 * Q, N), make_bright_set(N)
+        chain, bright = make_chain(1, 1 + Q + 2 + 2 * Q, N), make_bright_set(N)
         scratch = make_scratch(3, 5)
         chain.v[0], chain.theta[0] = (theta - LATTICE[1]) / STEP, theta
         chain.log_density[0] = call_density(density, chain.theta, None, chain.w)
@@ -198,7 +219,7 @@ def transition(theta, z):
         for n in range(N):
             if z[n]:
                 brighten(bright, n, factors[n])
-        chain.dark[3:] = 0.01  # as another z has left it
+        chain.dark[1 + Q :] = 0.01  # as another z has left it
         proposals = new_proposal_mixture(1, np.array([1.0, 0.0, 0.0]))
         proposals.log_scale[:] = 0.0
         update_theta(rng, RANDOM_WALK, posterior, proposals, chain, bright, scratch)
@@ -216,7 +237,7 @@ def transition(theta, z):
 
 def check_bound():
     """Assert that the bound is one near all limits, where it is tightest."""
-    for direction in itertools.product((-1.0, 0.0, 1.0), repeat=3):
+    for direction in itertools.product((-1.0, 0.0, 1.0), repeat=1 + Q):
         for share in (0.02, 0.3, 0.999, 1.001, 1.3, 5 / 3, 1.7, 2.5, 6.0):
             limits = np.array([LIMIT / METRIC, *LIMITS])
             s = share * limits * np.array(direction)

@@ -22,11 +22,11 @@ from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.kernels.shared_scales import (
     CENTRED,
-    NO_SCALES,
     NON_CENTRED,
     Locations,
     SharedScales,
 )
+from pymc_flymc.kernels.shifts import Shifts
 from pymc_flymc.kernels.surrogate_density import Surrogate
 from pymc_flymc.kernels.trajectory import LARGEST_KICK, density_and_gradient, new_dynamics
 
@@ -62,6 +62,8 @@ LOCATIONS = Locations(
 SCALES = SharedScales(
     *map(np.array, ([1, 0, 1], [0, 2, 3, 4], [0, 0, 1, 0])), LOCATIONS, np.array(POWERS)
 )
+#: theta[0] moves alone, by what depends on theta[1].
+SHIFTS = Shifts(*map(np.array, ([0, 1], [0], [0.7], [1])))
 #: With two likelihoods the rows from this one on are the second's. Its coefficients are -theta.
 SPLIT = 3
 TWO = sys.argv[-1].endswith("two")
@@ -187,6 +189,14 @@ def rescaling_reference(rng, log_p, v):
         log_accept = min(0.0, log_p(new) - log_p(v) + power * change)
         v = new if rng.standard_exponential() > -log_accept else v
         accepts.append(np.exp(log_accept))
+    at_centre = np.linalg.solve(MATRIX, [0.7 * np.exp(-GEOMETRY.centre[1]), 0.0])
+    for _ in range(rescaling.REPEATS):
+        width = np.exp(np.log(0.5) + np.log(10.0) * rng.random()) / np.linalg.norm(at_centre)
+        theta = GEOMETRY.centre + MATRIX @ v
+        theta[0] += width * rng.standard_normal() * 0.7 * np.exp(-theta[1])
+        new = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
+        log_accept = min(0.0, log_p(new) - log_p(v))
+        v = new if rng.standard_exponential() > -log_accept else v
     return v, np.mean(accepts)
 
 
@@ -241,8 +251,8 @@ def posterior():
         rows = SeveralRows((first, second), np.array([0, 2, 4]))
         factors = tuple((factor, turned(factor)) for factor in factors)
     functions = 0, factors[0], density_gradient, vjp, factors[1]
-    scales = SCALES if sys.argv[1].startswith("rescaling") else NO_SCALES
-    return Posterior(*functions, Jacobian.of(None), None, rows, GEOMETRY, scales)
+    functions = *functions, Jacobian.of(None), None, rows, GEOMETRY
+    return Posterior(*functions, *((SCALES, SHIFTS) if sys.argv[1].startswith("rescaling") else ()))
 
 
 def state(theta, z):

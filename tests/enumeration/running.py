@@ -53,7 +53,7 @@ SCRIPTS = {
         "rescaling-surrogate",
     ),
     "check_batches.py": ("one-batch", "two-batches"),
-    "check_parts.py": ("parts", "parts-kept"),
+    "check_parts.py": ("parts", "parts-kept", "parts-shifts"),
     "check_local.py": ("local-globals", "local-effects", "local-wide", "local-brightness"),
 }
 #: The script of each of these.

@@ -86,6 +86,26 @@ MUTANTS: Rows = {
             "with-replacement",
         ),
     ],
+    "kernels/shifts.py": [
+        (
+            "moves along a shift whose width depends on the state",
+            "add_shift(shifts, k, 1.0, geometry.centre, theta)",
+            "add_shift(shifts, k, 1.0, chain.theta, theta)",
+            "rescaling",
+        ),
+        (
+            "directions of shifts as if all scales were one",
+            "weight *= np.exp(-at[shifts.scale[t]])",
+            "weight *= 1.0",
+            "rescaling",
+        ),
+        (
+            "directions of shifts of the centre",
+            "add_shift(shifts, k, change, chain.theta, theta)",
+            "add_shift(shifts, k, change, geometry.centre, theta)",
+            "rescaling",
+        ),
+    ],
     "kernels/rescaling.py": [
         (
             "Jacobian left out of a change of scale",

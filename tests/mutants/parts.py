@@ -23,6 +23,30 @@ MUTANTS: Rows = {
             "parts",
         ),
         (
+            "means of common shifts kept by their sources",
+            "effects[int(sources[k])] -= mean",
+            "effects[int(sources[k])] -= 0.0",
+            "parts-shifts",
+        ),
+        (
+            "means of common shifts that do not reach their targets",
+            "effects[int(targets[k])] += mean",
+            "effects[int(targets[k])] += 0.0",
+            "parts-shifts",
+        ),
+        (
+            "common shifts left out of the slope",
+            "slopes[int(sources[k])] -= weights[k] * along",
+            "slopes[int(sources[k])] -= 0.0",
+            "tests/bounds/test_taylor_parts.py::test_slope_within_and_beyond_limits",
+        ),
+        (
+            "slopes of common shifts in the order of the shifts",
+            "for i in range(int(packed[HEADER.n_shifts]) - 1, -1, -1):",
+            "for i in range(int(packed[HEADER.n_shifts]) - 1 + 1):",
+            "tests/bounds/test_taylor_parts.py::test_slope_within_and_beyond_limits",
+        ),
+        (
             "growth left out of the slope",
             "relative = (3.0 + growth * past) / (limit * limit)",
             "relative = 3.0 / (limit * limit)",
@@ -39,6 +63,26 @@ MUTANTS: Rows = {
             "slope = near * 3.0 * x * x * scale",
             "slope = near * 2.0 * x * x * scale",
             "tests/bounds/test_taylor_parts.py::test_slope_within_and_beyond_limits",
+        ),
+    ],
+    "regression/common_shifts.py": [
+        (
+            "common shifts of columns with other numbers",
+            "if np.array_equal(each.sums, block.sums)]",
+            "if len(each.sums) == len(block.sums)]",
+            "tests/bounds/test_coefficient_parts.py",
+        ),
+        (
+            "common shifts of a factor that is twice in a row",
+            "meet = [group for group in groups if np.any(group[0] & own)]",
+            "meet = [group for group in groups[:0] if np.any(group[0] & own)]",
+            "tests/bounds/test_coefficient_parts.py",
+        ),
+        (
+            "common shifts of columns that have further numbers",
+            "if not np.any(columns & taken)",
+            "if len(columns) == len(taken)",
+            "tests/bounds/test_coefficient_parts.py",
         ),
     ],
     "kernels/sparse_effects.py": [
