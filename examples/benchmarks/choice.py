@@ -27,11 +27,23 @@ from pymc_flymc.sampling.even_choice import evenly
 from pymc_flymc.sampling.kernel_selection import select_sampler
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.steps.setup import read
+from pymc_flymc.target.target import Target
 
 #: Draws of a chain in tuning and after it, and the processor seconds after which it ends.
 TUNING, DRAWS, SECONDS = 200, 500, 4.0
 #: Draws after tuning with which a chain tells a cost, and parameters that are looked at.
 ENOUGH, LOOKED_AT = 60, 40
+
+
+def cost_of_queries(costs: Costs, target: Target, queries: float, gradients: float) -> float:
+    """Return the cost of likelihood queries; gradients read a surrogate's exact rows in turn."""
+    if not target.subsamples:
+        return queries
+    if not target.spec.fresh:
+        return costs.bright * queries
+    exact = target.data.exact
+    in_turn = 0.0 if exact is None else min(queries, (1.0 + gradients) * len(exact.X))
+    return in_turn + costs.drawn * (queries - in_turn)
 
 
 def cost_in_chain(sampler: Sampler, others: np.ndarray, costs: Costs) -> float:
@@ -51,7 +63,7 @@ def cost_in_chain(sampler: Sampler, others: np.ndarray, costs: Costs) -> float:
     while len(draws) < TUNING + DRAWS and time.thread_time() - began < SECONDS:
         chain.advance(rng, tuning.transitions, tuning.gain())
         gradients = adaptation.gradients(chain)
-        rows = costs.of_queries(sampler.target, chain.take_queries(), gradients)
+        rows = cost_of_queries(costs, sampler.target, chain.take_queries(), gradients)
         cost.append((tuning.transitions + GRADIENT * gradients) * costs.evaluation + rows)
         draws.append(chain.state.v.copy())
         if not tuning.is_over:

@@ -35,8 +35,8 @@ PARTS = {
         ("target.resampling", "Levels.by_row"),
     ),
     "trials of moves": (
-        ("sampling.kernel_selection", "pilot_joint_moves"),
-        ("sampling.kernel_selection", "pilot_chain"),
+        ("sampling.kernel_selection", "weigh_joint_moves"),
+        ("sampling.kernel_selection", "look_at_tails"),
     ),
     "compilation": (
         ("target.target", "Target.__post_init__"),

@@ -91,6 +91,18 @@ def overdispersed_counts() -> pm.Model:
     return model
 
 
+def groups_alike() -> pm.Model:
+    """Build a linear model with effects of groups that do not differ: a funnel."""
+    rng = np.random.default_rng(13)
+    X, y = design(rng, 3_000, 3), rng.normal(size=3_000)
+    group = rng.integers(0, 50, 3_000)
+    with pm.Model() as model:
+        effects = pm.Normal("a", 0.0, pm.HalfNormal("s", 1.0), shape=50)[group]
+        mu = X @ pm.Normal("beta", 0.0, 1.0, shape=3) + effects
+        pm.Normal("y", mu, pm.HalfNormal("sigma", 1.0), observed=y)
+    return model
+
+
 def rare_categories() -> pm.Model:
     """Build a logistic regression with indicators of eight rows each, all with one outcome."""
     rng = np.random.default_rng(10)
@@ -127,4 +139,5 @@ SMALL: dict[str, Callable[[], pm.Model]] = {
     "softmax, 3 classes": three_classes,
     "Poisson, 100 x 12 crossed groups": crossed_counts,
     "negative binomial": overdispersed_counts,
+    "Normal, groups that do not differ": groups_alike,
 }

@@ -5,6 +5,6 @@ tunes, by windows of draws that `tuning` counts out; `sampler`, which makes chai
 learn, and moves their anchors by `reanchoring`. `choice` makes a sampler for a `task`, which is
 what ``bound="auto"`` and ``kernel="auto"`` do: `bound_choice` for kernels of
 conditional updates, `local_sweeps` for sweeps over groups, `kernel_selection` among the
-`candidates`, all kernels, by what they usually cost (`costs`) and by `pilot_runs`. `diagnostics`
-warns of chains that do not mix; `bright_rows` is for the log.
+`candidates`, all kernels, by what they usually cost (`costs`) and by
+`proposal_weights`. `diagnostics` warns of chains that do not mix; `bright_rows` is for the log.
 """

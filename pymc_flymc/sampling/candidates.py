@@ -166,4 +166,4 @@ class Candidates:
         if candidate.spec is not SURROGATE or not candidate.rows:
             return candidate
         share = min(candidate.rows / (self.costs.drawn * max(rows, 1.0)), 1.0)
-        return replace(candidate, rows=candidate.rows * max(slower, 1.0) ** share)
+        return replace(candidate, rows=candidate.rows * max(1.0, slower) ** share)

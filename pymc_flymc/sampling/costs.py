@@ -73,24 +73,6 @@ class Costs(NamedTuple):
         """Rows that are read in turn in the time of the rest of a draw with one gradient."""
         return PYMC_DRAW / self.seconds + GRADIENT * self.evaluation
 
-    def of_queries(self, target: Target, queries: float, gradients: float) -> float:
-        """Cost of likelihood queries.
-
-        Parameters
-        ----------
-        target : Target
-        queries : float
-        gradients : float
-            Evaluated meanwhile: each reads the rows in turn that a surrogate treats exactly.
-        """
-        if not target.subsamples:
-            return queries
-        if not target.spec.fresh:
-            return self.bright * queries
-        exact = target.data.exact
-        in_turn = 0.0 if exact is None else min(queries, (1.0 + gradients) * len(exact.X))
-        return in_turn + self.drawn * (queries - in_turn)
-
 
 def cheap_transitions(target: Target, gradients: int) -> int:
     """Return how many conditional updates, at least one, a draw may have because they are cheap.

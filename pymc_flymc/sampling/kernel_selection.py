@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pymc_flymc.bounds import ExpansionBound
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.regression.matrices import LARGEST_DENSE
@@ -11,7 +13,7 @@ from pymc_flymc.sampling.bound_choice import estimate_kept, joint_bound
 from pymc_flymc.sampling.candidates import Candidate, Candidates
 from pymc_flymc.sampling.far_out import OF_ROWS, look_at_tails
 from pymc_flymc.sampling.local_sweeps import local_sampler
-from pymc_flymc.sampling.pilot_runs import pilot_chain, pilot_joint_moves
+from pymc_flymc.sampling.proposal_weights import weigh_joint_moves
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.target.conditionals import effect_places
@@ -20,18 +22,17 @@ from pymc_flymc.target.conditionals import effect_places
 #: some 10,000 groups of one size they are as fast as conditional Hamiltonian moves, and faster from
 #: 5,000 on if sizes differ (`examples.benchmarks.hierarchies`).
 MANY_GROUPS = 5_000
-#: A candidate has a pilot chain if another usually costs less than this many times as much.
-NEAR = 2.0
-#: What a pilot run may cost: passes over all rows, and rows that are read in turn in some seconds.
+#: What it may cost to weigh joint moves: passes over all rows, and seconds in which rows are read.
 PASSES, SECONDS = 40.0, 1.0
 
 
 def select_sampler(task: SamplingTask) -> Sampler:
     """Return what samples by the kernel whose effective draws usually cost least.
 
-    Joint moves are weighed before they are taken. Of two other kernels that usually cost about the
-    same, the cheaper one has a pilot chain, once at most. Kernels that would miss tails are not
-    taken. Nothing is timed, and pilot runs have random numbers of their own.
+    Joint moves are weighed before they are taken. Kernels that would miss tails are not taken.
+    Nothing is timed, and the weighing has random numbers of its own. There are no pilot chains: one
+    kernel's chain shows that a posterior takes many gradients, which holds for all others as well,
+    whose cost would still be the usual one.
     """
     sampler = _local_sweeps(task)
     return sampler or _cheapest(task, Candidates(task))
@@ -39,29 +40,40 @@ def select_sampler(task: SamplingTask) -> Sampler:
 
 def best_surrogate(task: SamplingTask, taylor: ExpansionBound) -> Sampler:
     """Return what samples by surrogate moves, with the exact rows that usually cost least."""
-    return min(Candidates(task).surrogates(taylor), key=lambda each: each.usual).sampler(task)
+    candidates = Candidates(task)
+    joint, found = candidates.joint(taylor), candidates.surrogates(taylor)
+    *_, found = _weighed(task, candidates, joint, joint.sampler(task), found)
+    return min(found, key=lambda each: each.usual).sampler(task)
+
+
+def _weighed(
+    task: SamplingTask,
+    candidates: Candidates,
+    joint: Candidate,
+    sampler: Sampler,
+    left: list[Candidate],
+) -> tuple[float, list[Candidate]]:
+    """Weigh joint moves; return their cost, and others as that lets expect."""
+    limit = PASSES * candidates.n_rows + SECONDS / candidates.costs.seconds
+    found, rows = weigh_joint_moves(sampler, task.others, candidates.costs, limit)
+    cost = found.autocorrelation_time * candidates.of_proposal(rows)
+    left = [candidates.slowed(each, cost / joint.rows, rows) for each in left]
+    # Chains stay for long where proposals seldom come: no number of draws is enough.
+    return np.inf if found.heavy_tails else cost, left
 
 
 def _cheapest(task: SamplingTask, candidates: Candidates) -> Sampler:
-    costs, left, may_try = candidates.costs, candidates.all(), True
-    limit = PASSES * candidates.n_rows + SECONDS / costs.seconds
+    left = candidates.all()
     why = "reading fewer would cost more"
     while True:
         best, *left = sorted(left, key=lambda each: each.usual)
         if best.reads_all:
             _say_all_rows(candidates, why)
             return best.sampler(task)
-        sampler, second = best.sampler(task), left[0].usual
+        sampler = best.sampler(task)
         if best.spec is JOINT:
-            found, rows = pilot_joint_moves(sampler, task.others, costs, limit)
-            cost = found.autocorrelation_time * candidates.of_proposal(rows)
-            left = [candidates.slowed(each, cost / best.rows, rows) for each in left]
-            # Chains stay for long where proposals seldom come: no number of draws is enough.
-            if found.heavy_tails or cost > min(each.usual for each in left):
-                continue
-        elif may_try and second < NEAR * best.usual:
-            may_try = False
-            if pilot_chain(sampler, task.others, costs, limit) > second:
+            cost, left = _weighed(task, candidates, best, sampler, left)
+            if cost > min(each.usual for each in left):
                 continue
         missed = _rows_in_tails(task, best, sampler)
         if missed is None:

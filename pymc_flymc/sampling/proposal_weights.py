@@ -1,4 +1,4 @@
-"""Weights of independent proposals, and what they say of a chain that accepts by them."""
+"""Weights of independent proposals, and what they show of a chain that accepts by them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ import numpy as np
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.compat.arviz import pareto_index
+from pymc_flymc.kernels.metropolis import INDEPENDENT, new_proposal_mixture
+from pymc_flymc.reporting import doing
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.costs import Costs
+from pymc_flymc.sampling.sampler import Sampler
 
-#: Seed of pilot runs: a kernel is selected in the same way in each run.
+#: Seed of what is drawn for a choice: a kernel is selected in the same way in each run.
 SEED = 20141104
+#: Joint proposals that are weighed, at most and at least.
+PROPOSALS, FEWEST = 1000, 200
 #: Draws of the Laplace approximation alone.
 APPROXIMATE = 200
 #: Weights with an index of 1/2 or more have no finite variance. A thousand proposals give the index
@@ -83,3 +90,34 @@ def weigh_approximation(
     statistics = anchor.expansion.pack()
     evaluated = (density(anchor.geometry.unstandardise(each), statistics) for each in v)
     return Independence.of(np.array([value for value, _ in evaluated]) - log_density)
+
+
+@doing("trying joint moves")
+def weigh_joint_moves(
+    sampler: Sampler, others: np.ndarray, costs: Costs, limit: float
+) -> tuple[Independence, float]:
+    """Weigh independent proposals of (theta, z), and count the rows that one reads.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Of joint moves.
+    others : ndarray, shape (F,)
+    costs : Costs
+    limit : float
+        What proposals after the first `FEWEST` may cost, in rows read in turn.
+    """
+    rng = np.random.default_rng(SEED)
+    n_parameters = len(sampler.target.geometry.centre)
+    independent = new_proposal_mixture(n_parameters, np.eye(3)[INDEPENDENT])
+    chain = FireflyChain(sampler.target, sampler.brightness, independent)
+    chain.set_others(others)
+    log_weights: list[float] = []
+    rows = 0
+    while len(log_weights) < PROPOSALS:
+        log_density = chain.start(rng, rng.standard_normal(n_parameters))
+        log_weights.append(chain.log_weight if np.isfinite(log_density) else -np.inf)
+        rows += chain.take_queries()
+        if costs.drawn * rows > limit and len(log_weights) >= FEWEST:
+            break
+    return Independence.of(np.array(log_weights)), rows / len(log_weights)

@@ -1,12 +1,15 @@
 """What benchmarks take from the package is there, and their models are built."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from examples.benchmarks import hierarchies, numpyro_nuts, pilots, polya_gamma
+from examples.benchmarks import choice, hierarchies, numpyro_nuts, polya_gamma
 from examples.benchmarks.measurement import draws_of, ess_of_slowest
 from examples.benchmarks.setup import PARTS, owner_of
 from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE
+from pymc_flymc.sampling.costs import Costs
 from tests.support.comparison import assert_matches, reference_from_draws
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
@@ -43,19 +46,43 @@ def test_numpyro_has_the_same_models():
     assert builders == set(numpyro_nuts.STATED)
 
 
-def test_pilots(monkeypatch, capsys):
-    """Each kernel that may be chosen has a line, and a median of what was found."""
+def target_of(spec, subsamples=True, n_exact=None):
+    exact = None if n_exact is None else SimpleNamespace(X=np.zeros((n_exact, 2)))
+    return SimpleNamespace(subsamples=subsamples, spec=spec, data=SimpleNamespace(exact=exact))
+
+
+@pytest.mark.parametrize(
+    ("target", "gradients", "cost"),
+    [
+        (target_of(HAMILTONIAN, subsamples=False), 3.0, 100.0),
+        (target_of(HAMILTONIAN), 3.0, 200.0),
+        (target_of(JOINT), 0.0, 500.0),
+        # Twenty rows in turn for each of three gradients, and for where trajectories begin.
+        (target_of(SURROGATE, n_exact=20), 3.0, 80.0 + 5.0 * 20.0),
+        (target_of(SURROGATE, n_exact=40), 3.0, 100.0),
+    ],
+    ids=["all rows", "bright", "fresh", "some exact", "exact"],
+)
+def test_rows_cost_by_how_they_are_read(target, gradients, cost):
+    costs = Costs(seconds=1e-7, bright=2.0, drawn=5.0, evaluation=30.0)
+    assert choice.cost_of_queries(costs, target, 100.0, gradients) == cost
+
+
+def test_costs_of_kernels(monkeypatch, capsys):
+    """Each kernel that may be chosen has a line, and each model a regret."""
     rows = logistic_rows(2000, 2)
-    monkeypatch.setattr(pilots, "MODELS", {"tiny": lambda folder: logistic_model(*rows)})
-    monkeypatch.setattr(pilots, "SIMULATED", ("tiny",))
-    monkeypatch.setattr("sys.argv", ["pilots"])
-    pilots.main()
-    each, medians = (part.splitlines()[2:] for part in capsys.readouterr().out.split("\n\n"))
+    monkeypatch.setattr(choice, "SMALL", {"tiny": lambda: logistic_model(*rows)})
+    monkeypatch.setattr(choice, "SIMULATED", ())
+    monkeypatch.setattr("sys.argv", ["choice"])
+    choice.main()
+    each, regrets = (part.splitlines()[2:] for part in capsys.readouterr().out.split("\n\n"))
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in each]
     kernels = {spec.name for spec in (JOINT, SURROGATE, HAMILTONIAN)}
-    assert len(each) > len(kernels)  # surrogates with few exact rows and with more
-    found = {line.split("|")[1].strip(): line.split("|")[2:-1] for line in medians}
-    assert found.keys() == kernels
-    assert all(0.0 < float(number) < np.inf for of_kernel in found.values() for number in of_kernel)
+    assert {kernel for _, kernel, *_ in cells} == kernels | {"all rows"}
+    costs = [float(cost.replace(",", "")) for *_, cost in cells]
+    assert all(0.0 < cost < np.inf for cost in costs)
+    ((name, regret),) = ([cell.strip() for cell in line.split("|")[1:-1]] for line in regrets)
+    assert name == "tiny" and 1.0 <= float(regret) <= max(costs) / min(costs)
 
 
 def test_gibbs_sampling_with_polya_gamma_variables():

@@ -1,16 +1,18 @@
-"""What pilot runs say of moves before a chain runs."""
+"""What the weights of proposals show before a chain runs."""
 
 import numpy as np
 import pymc as pm
 import pytest
 from scipy import integrate, stats
 
-from pymc_flymc import JaakkolaJordan
 from pymc_flymc.anchor.expanded_density import expanded_density
-from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import Costs
-from pymc_flymc.sampling.pilot_runs import FEWEST, pilot_chain, pilot_joint_moves
-from pymc_flymc.sampling.proposal_weights import Independence, pilot_approximation
+from pymc_flymc.sampling.proposal_weights import (
+    FEWEST,
+    Independence,
+    pilot_approximation,
+    weigh_joint_moves,
+)
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.steps.setup import read
 from tests.support.data import logistic_rows
@@ -61,22 +63,12 @@ def test_the_approximation_is_weighed_without_rows(scale_is_free):
 ONE_EACH = Costs(seconds=1e-7, bright=1.0, drawn=1.0, evaluation=1.0)
 
 
-def test_a_chain_that_never_moves_costs_without_end(monkeypatch):
-    _, step = logistic_step(*logistic_rows(400), bound=JaakkolaJordan(xi=1.5, slack=0.0))
-    sampler = Sampler(step.target, step.adaptation, step.sampler.brightness)
-    found = pilot_chain(sampler, np.empty(0), ONE_EACH, np.inf)
-    assert np.isfinite(found)
-    assert pilot_chain(sampler, np.empty(0), ONE_EACH, found) == np.inf  # all draws cost more
-    monkeypatch.setattr(FireflyChain, "advance", lambda *_: 0.0)
-    assert pilot_chain(sampler, np.empty(0), ONE_EACH, np.inf) == np.inf
-
-
 def test_joint_proposals_are_as_many_as_may_be_read():
     X, y = logistic_rows(400)
     _, step = logistic_step(X, y, kernel="joint")
     sampler = Sampler(step.target, step.adaptation, step.sampler.brightness)
     many, few = (
-        pilot_joint_moves(sampler, np.empty(0), ONE_EACH, limit) for limit in (np.inf, 0.0)
+        weigh_joint_moves(sampler, np.empty(0), ONE_EACH, limit) for limit in (np.inf, 0.0)
     )
     assert many != few  # of 1,000 proposals, and of 200
     # Rows are drawn independently, each once at most.
