@@ -134,7 +134,7 @@ class ClusterSource(RowSource):
 
     @override
     def _head_of(self, name: str, column: Column, n: int) -> np.ndarray:
-        array = getattr(column, "array", None)
+        array: Any = getattr(column, "array", None)
         if not is_dask(array):
             return super()._head_of(name, column, n)
         client = self._connected()  # its workers may see files that this process does not
