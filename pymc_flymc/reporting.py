@@ -121,7 +121,7 @@ def _terminal() -> Any:
     while logger is not None and log.isEnabledFor(logging.INFO):
         for handler in logger.handlers:
             stream = getattr(handler, "stream", None)
-            if stream is not None and stream.isatty():
+            if not getattr(stream, "closed", True) and getattr(stream, "isatty", bool)():
                 return stream
         logger = logger.parent if logger.propagate else None
     return None

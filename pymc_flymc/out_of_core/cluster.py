@@ -21,8 +21,9 @@ import numpy as np
 
 from pymc_flymc.compat.dask import keep_tasks_home
 from pymc_flymc.out_of_core.columns import Column
+from pymc_flymc.out_of_core.dask_arrays import is_dask
 from pymc_flymc.out_of_core.retries import PAUSES, may_pass, say_again
-from pymc_flymc.out_of_core.source import Partition, RowSource, Values
+from pymc_flymc.out_of_core.source import Partition, RowSource
 from pymc_flymc.out_of_core.tasks import load, run
 from pymc_flymc.reporting import doing, reading
 
@@ -132,11 +133,14 @@ class ClusterSource(RowSource):
             return list(client.compute(tasks))
 
     @override
-    def head(self, n: int) -> Values:
-        client = self._connected()
+    def _head_of(self, name: str, column: Column, n: int) -> np.ndarray:
+        array: Any = getattr(column, "array", None)
+        if not is_dask(array):
+            return super()._head_of(name, column, n)
+        client = self._connected()  # its workers may see files that this process does not
         with client.as_current():
-            futures = client.compute([array[:n] for array in self._arrays.values()])
-        return dict(zip(self.names, map(np.asarray, self._gather(futures)), strict=True))
+            future = client.compute(array[:n])
+        return np.asarray(self._gather([future])[0])
 
     @override
     def map(

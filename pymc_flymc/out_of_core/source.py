@@ -119,9 +119,13 @@ class RowSource(ABC):
         for column in self._columns.values():
             column.check_unchanged()
 
-    @abstractmethod
     def head(self, n: int) -> Values:
         """Return the first n rows."""
+        return {name: self._head_of(name, column, n) for name, column in self._columns.items()}
+
+    def _head_of(self, name: str, column: Column, n: int) -> np.ndarray:
+        read = functools.partial(column.read, slice(0, n))
+        return np.asarray(read_patiently(read, f"data= of {name!r}"))
 
     @abstractmethod
     def map(
@@ -197,14 +201,6 @@ class LocalSource(RowSource):
             Partition(i, first, last - first, columns, first)
             for i, (first, last) in enumerate(itertools.pairwise(bounds))
         ]
-
-    @override
-    def head(self, n: int) -> Values:
-        found = {}
-        for name, column in self._columns.items():
-            read = functools.partial(column.read, slice(0, n))
-            found[name] = np.asarray(read_patiently(read, f"data= of {name!r}"))
-        return found
 
     @override
     def map(

@@ -20,7 +20,7 @@ GOOD = {
     "bool": lambda: np.arange(N) % 2 > 0,
 }
 BAD = {
-    "pd.NA": (lambda: pandas.array([1, None, *range(N - 2)], "Int64"), "'c'.* 1 missing values"),
+    "pd.NA": (lambda: pandas.array([1, None, *range(N - 2)], "Int64"), "'c'.* 1 missing value"),
     "string": (
         lambda: list("abcabc"),
         r"'c' is of dtype .*, not numbers: give the effects of its groups a dimension",
@@ -180,8 +180,8 @@ ABSENT = {
     "rounded": ([2**53, 0], [0, 2**53 + 1], "holds 9007199254740993, which is not one"),
     "digits": (["1", "0"], [1, 0], r"holds \d, which is not one of the 2 groups"),
     "half": ([0, 1], [0.0, 0.5], "holds 0.5, which is not one of the 2 groups"),
-    "NaN": ([0, 1], [0.0, np.nan], "the column 'c', of dtype float64, has 1 missing values"),
-    "NA": ([0, 1], pandas.array([0, None], "Int64"), "'c', of dtype Int64, has 1 missing values"),
+    "NaN": ([0, 1], [0.0, np.nan], "the column 'c', of dtype float64, has 1 missing value"),
+    "NA": ([0, 1], pandas.array([0, None], "Int64"), "'c', of dtype Int64, has 1 missing value"),
     "twice": ([0, 1, True], [0, 1], "the labels of 'c' are not all different"),
     "dates": ([1, 0], pandas.date_range("2020", periods=2), "'c' is of dtype datetime"),
 }
