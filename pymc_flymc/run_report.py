@@ -84,11 +84,12 @@ def _table(run: Run) -> dict[str, str]:
     share = run.bright / run.n_rows
     percent = "less than 0.01" if share < 1e-4 else f"{100 * share:.3g}"
     nuts = {"NUTS would have read": f"about {float(f'{run.nuts_rows:.1e}'):,.0f}"}
+    is_more = 0 < run.n_observed < run.n_rows  # as of ordered levels
     k = run.pareto_k if run.is_joint else np.nan
     weights = {"Pareto k of the weights": f"{k:.2f}"} if np.isfinite(k) else {}
     return {
         "moves": _moves(run),
-        "rows": f"{run.n_rows:,}",
+        "rows": f"{run.n_rows:,}" + f" of {run.n_observed:,} observed values" * is_more,
         "rows per effective draw": count(run.read),
         **(nuts if np.isfinite(run.nuts_rows) else {}),
         "bright rows": f"{count(run.bright)} ({percent} %)",
