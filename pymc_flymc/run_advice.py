@@ -75,7 +75,7 @@ def _convergence(run: Run) -> Iterator[str]:
     each = run.effective / run.n_chains
     if not (r_hat > R_HAT or each < EFFECTIVE):
         return
-    at = run.worst if r_hat > LARGEST_R_HAT else run.slowest
+    at = run.worst if r_hat > LARGEST_R_HAT or each >= EFFECTIVE else run.slowest
     name = run.names[at]
     state = f"R-hat {run.r_hats[at]:.3g}"
     if at == run.slowest:

@@ -1,5 +1,6 @@
 """Numbers of a run: what it read, how it moved, and how its slowest parameters did."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,9 @@ class Run:
 
     Attributes
     ----------
-    n_chains, n_draws, n_rows, n_parameters : int
-        Draws are those of each chain; parameters are scalars.
+    n_chains, n_draws, n_rows, n_observed, n_parameters : int
+        Draws are those of each chain; parameters are scalars. Observed values are those that have
+        been saved; of ordered levels each has up to two rows.
     every : float
         One, or the number of draws made for each that was kept when chains were thinned.
     names : list of str
@@ -71,10 +73,12 @@ class Run:
             )
         import arviz as az  # slow to import (1 s), and not needed for sampling
 
-        self._stats, self._posterior = stats, idata["posterior"]
+        observed = idata["observed_data"].data_vars.values() if "observed_data" in groups else ()
+        self.n_observed = sum(v.size for v in observed)
+        self._stats, self._posterior = stats, _without_rows(idata["posterior"], observed)
         self.names, self.n_parameters, self.draws = _parameters(self._posterior)
         self.n_chains, self.n_draws, _ = self.draws.shape
-        with np.errstate(invalid="ignore"):  # of what is constant R-hat is NaN
+        with np.errstate(all="ignore"):  # of what is constant R-hat is NaN, or infinite
             found = np.atleast_1d(az.ess(self.draws))
             self.r_hats = np.atleast_1d(az.rhat(self.draws))
         # ArviZ takes all draws of what is constant for effective ones.
@@ -178,9 +182,8 @@ class Run:
                 if any(np.shape(each) == v.shape and np.allclose(each, v) for each in products):
                     continue
                 spread = v.std(axis=-1)
-                if s.std() == 0.0 or not (spread > 0.0).all() or spread.std() == 0.0:
-                    continue
-                tied = np.corrcoef(np.log(s).ravel(), np.log(spread).ravel())[0, 1]
+                with np.errstate(all="ignore"):  # NaN of what is constant
+                    tied = np.corrcoef(np.log(s).ravel(), np.log(spread).ravel())[0, 1]
                 if tied > best:
                     best, found = tied, (str(name), str(scale))
         return found
@@ -191,6 +194,17 @@ def _values(variable: Any) -> np.ndarray:
     values = variable.transpose("chain", "draw", ...).to_numpy()
     flat = values.reshape(*values.shape[:2], -1)
     return flat[..., evenly(flat.shape[-1], LOOKED_AT)]
+
+
+def _without_rows(posterior: Any, observed: Iterable[Any]) -> Any:
+    """Return draws without those of a value for each observed one, if there are others.
+
+    Such as probabilities of all rows: functions of parameters, which they outnumber.
+    """
+    lengths = {v.shape[:1] for v in observed}
+    gone = [name for name, v in posterior.data_vars.items() if v.shape[2:3] in lengths]
+    few = len(gone) < len(posterior.data_vars)
+    return posterior.to_dataset().drop_vars(gone) if few else posterior
 
 
 def _spacing(posterior: Any) -> float:

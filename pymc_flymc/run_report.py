@@ -83,11 +83,12 @@ def _table(run: Run) -> dict[str, str]:
     moved = int(run.of("anchor_moved").any(axis=1).sum())
     share = run.bright / run.n_rows
     percent = "less than 0.01" if share < 1e-4 else f"{100 * share:.3g}"
+    is_more = 0 < run.n_observed < run.n_rows  # as of ordered levels
     k = run.pareto_k if run.is_joint else np.nan
     weights = {"Pareto k of the weights": f"{k:.2f}"} if np.isfinite(k) else {}
     return {
         "moves": _moves(run),
-        "rows": f"{run.n_rows:,}",
+        "rows": f"{run.n_rows:,}" + f" of {run.n_observed:,} observed values" * is_more,
         "rows per effective draw": count(run.read),
         "bright rows": f"{count(run.bright)} ({percent} %)",
         "acceptance": f"{run.accept:.2f}",

@@ -6,6 +6,7 @@ import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
+import xarray as xr
 
 from pymc_flymc import FireflyMH, report
 from tests.support.data import logistic_rows
@@ -228,6 +229,41 @@ def test_constant_draws_are_not_effective():
 
 def test_three_draws():
     assert "draw longer" in report(run_of(normal_draws()[:, :3])).advice[0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_draws_that_are_constant_in_each_chain():
+    """R-hat divides by their variance, which is zero."""
+    draws = np.repeat(normal_draws()[:, :1], 5, axis=1)
+    assert "have not converged" in report(run_of(draws)).advice[0]
+
+
+def test_the_parameter_with_the_largest_r_hat_is_named():
+    """Another one has fewer effective draws, and enough of them.
+
+    In one chain the former varies more.
+    """
+    draws = np.random.default_rng(6).standard_normal((CHAINS, DRAWS, 3))
+    draws[..., 2] = np.repeat(draws[:, ::3, 2], 3, axis=1)[:, :DRAWS]
+    draws[0, :, 1] *= 1.5
+    found = report(run_of(draws))
+    assert 1.01 < az.rhat(draws)[1] < 1.05
+    assert found.table["slowest parameter"].startswith("beta[sex]")
+    assert "too few draws of beta[income]" in found.advice[0]
+
+
+def test_values_for_each_row_are_no_parameters():
+    """Rows of ordered levels are comparisons, more than the levels that are observed."""
+    idata, n = run_of(), ROWS // 2000
+    chances = np.repeat(np.random.default_rng(3).random((CHAINS, 10, n, 4)), DRAWS // 10, axis=1)
+    idata["posterior"] = (
+        idata["posterior"].to_dataset().assign(y_probs=(("chain", "draw", "row", "k"), chances))
+    )
+    assert "y_probs" in report(idata).table["slowest parameter"]
+    idata["observed_data"] = xr.Dataset({"y": ("row", np.zeros(n))})
+    found = report(idata)
+    assert found.table["slowest parameter"].startswith("beta[") and found.advice == ()
+    assert found.table["rows"] == "100,000 of 50 observed values"
 
 
 def test_thinned_chains():

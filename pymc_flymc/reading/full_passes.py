@@ -18,6 +18,8 @@ from pymc_flymc.graphs.tools import ConstantParts, Shapes, evaluate, freeze, kno
 _NOTABLE_SHARE = 0.1
 #: and above this many numbers per parameter: a prior of many parameters is not a pass over data.
 _PER_PARAMETER = 2
+#: ... and if that takes as long as some hundred rows in turn.
+_FEWEST_MILLISECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -95,14 +97,14 @@ def warn_of_full_passes(
     passes: Sequence[FullPass], names: Sequence[str], seconds: Callable[[], float]
 ) -> None:
     """Warn of parts of the model that are evaluated in full, and of the seconds that this takes."""
-    if not passes:
+    milliseconds = 1e3 * seconds() if passes else 0.0
+    if milliseconds < _FEWEST_MILLISECONDS:
         return
     listed = " and ".join(str(each) for each in passes)
-    milliseconds = 1e3 * seconds()
     warn(
         f"Firefly subsamples the rows of {' and '.join(map(repr, names))} only. Evaluated in full "
-        f"at each update of the parameters: {listed}. Each evaluation takes about "
-        f"{milliseconds:.2g} ms, which likelihood_queries does not count. Compute before the model "
+        f"at each update of the parameters, in about {milliseconds:.2g} ms that likelihood_queries "
+        f"does not count: {listed}. Compute before the model "
         "what no variable changes, and write what rows say as an observed variable of a supported "
         "likelihood, or one of your own"
     )

@@ -43,8 +43,8 @@ def rows_with_a_mean(design: Design, certain: np.ndarray, name: str) -> np.ndarr
     bad = np.flatnonzero(empty & ~certain)
     if bad.size:
         raise ValueError(
-            f"{name} has {bad.size} counts above zero where the mean is zero, as of an exposure of "
-            f"zero, first in row {bad[0]}; correct or drop these rows"
+            f"{name} has counts above zero where the mean is zero, as of an exposure of zero "
+            f"({bad.size}, first in row {bad[0]}); correct or drop these rows"
         )
     return np.flatnonzero(~empty)
 

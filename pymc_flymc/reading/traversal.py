@@ -180,5 +180,8 @@ class Traversal:
         if free_inputs([weight]):
             self.blocks.append(Block(columns, weight, origin))
             return
-        term = columns @ np.asarray(evaluate(weight), dtype=np.float64)
+        numbers = np.asarray(evaluate(weight), dtype=np.float64)
+        if not numbers.all():  # columns of no weight may hold infinities
+            columns, numbers = columns[:, numbers != 0.0], numbers[numbers != 0.0]
+        term = columns @ numbers
         self.offset = self.offset + term if self.offset.size else term

@@ -45,8 +45,8 @@ def advice_on_columns(
     start, each = 0, sum(len(part.X) for part in target.data.parts) / layout.size
     if not target.subsamples and each < FEW_ROWS:
         yield (
-            f"there are {each:,.0f} rows for each parameter, which are few: most of them would be "
-            "bright. More rows, or fewer columns, make brightness pay"
+            f"there are few rows for each parameter ({each:,.0f}): most of them would be bright. "
+            "More rows, or fewer columns, make brightness pay"
         )
     parts = zip(problems, target.parts, _brightest(target), strict=True)
     for problem, part, brightest in parts:

@@ -12,7 +12,9 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_flymc import FireflyMH, JaakkolaJordan
 from pymc_flymc.reading.flat import Layout, flatten_model
+from pymc_flymc.reading.full_passes import FullPass, warn_of_full_passes
 from pymc_flymc.reading.model import read_model
+from pymc_flymc.steps import running
 from tests.support.steps import drive
 
 N = 2000
@@ -102,7 +104,7 @@ def step_and_warnings():
 
     def parts(b, data):
         eta = pm.Deterministic("eta", pt.dot(data, b))
-        pm.Potential("w", -1e-3 * pt.sum(eta**2))
+        pm.Potential("w", -1e-5 * pt.sum(pt.cos(eta[:, None] * np.arange(100.0))))
 
     model = model_with(parts)
     with model, warnings.catch_warnings(record=True) as caught:
@@ -114,9 +116,18 @@ def step_and_warnings():
 def test_step_says_what_a_full_pass_takes(step_and_warnings):
     caught = [w for w in step_and_warnings[-1] if w.category is UserWarning]
     (warning,) = caught  # of the potential only: nobody computes the Deterministic so far
-    assert "the potential 'w' (2,000 numbers)" in str(warning.message)
-    assert "Each evaluation takes about" in str(warning.message)
+    assert "the potential 'w' (200,000 numbers)" in str(warning.message)
+    assert "at each update of the parameters, in about" in str(warning.message)
     assert warning.filename == __file__
+
+
+def test_little_time_is_not_warned_of():
+    passes, names = [FullPass("the coefficients of 'y'", 3)], ["y"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_full_passes(passes, names, lambda: 7.1e-6)
+    with pytest.warns(UserWarning, match="in about 0.71 ms"):
+        warn_of_full_passes(passes, names, lambda: 7.1e-4)
 
 
 def test_deterministics_are_warned_of_where_they_are_recorded(step_and_warnings):
@@ -132,6 +143,7 @@ def test_deterministics_are_warned_of_where_they_are_recorded(step_and_warnings)
     (warning,) = warned()
     assert "['eta'] have a value for each of the 2,000 rows" in str(warning.message)
     assert warning.filename == __file__
+    assert "compute_p" not in str(warning.message)
     assert len(warned(var_names=["b", "eta"])) == 1
     assert not warned(var_names=["b"])
     with warnings.catch_warnings():
@@ -160,3 +172,12 @@ def test_discrete_variables_left_to_pymc():
     assert "a Gibbs step for ['z']" in message and "Add" not in message
     (message,) = left_out(lambda b, data: pm.Categorical("c", [0.2, 0.3, 0.5]))
     assert "a Gibbs step for ['c']" in message
+
+
+def test_probabilities_of_ordered_levels_are_named(monkeypatch):
+    """PyMC records them unless it is told not to."""
+    with pm.Model() as model:
+        pm.OrderedLogistic("y", X @ pm.Normal("b", shape=2), cutpoints=[-1.0, 1.0], observed=Y)
+    monkeypatch.setattr(running, "arguments_of_sample", dict)
+    with pytest.warns(UserWarning, match=r"\['y_probs'\].*pm.OrderedLogistic has compute_p=False"):
+        running.warn_of_recording(read_model(model).per_row)

@@ -79,5 +79,5 @@ def test_all_rows_are_explained(caplog):
         beta = pm.Normal("beta", 0.0, 3.0, shape=100)
         pm.Bernoulli("y", logit_p=X @ beta, observed=(X[:, 0] > 0).astype(np.int8))
         FireflyMH()
-    assert any("there are 4 rows for each parameter" in each for each in caplog.messages)
+    assert any("there are few rows for each parameter (4)" in each for each in caplog.messages)
     assert not any("far out" in each for each in caplog.messages)

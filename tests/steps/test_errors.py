@@ -40,6 +40,12 @@ PROVOKED = {
     ),
     "samples continuous variables only": with_discrete,
     "NaN or infinite": lambda e: bernoulli(e + WITH_NAN),
+    "has a value for each row; Firefly needs one for all rows": lambda e: pm.Weibull(
+        "y", pm.HalfNormal("k", shape=2)[Y], exp(e), observed=np.exp(Z)
+    ),
+    "counts above zero where the mean is zero": lambda e: pm.Poisson(
+        "y", np.zeros(N) * exp(e), observed=Y
+    ),
     "values that are not 0 or 1": lambda e: bernoulli(e, Y + 1),
     "the likelihood of … depends on …, which this step does not sample": {"vars": "a"},
     "must be …, not …": {"bound": Taylor},
@@ -47,8 +53,10 @@ PROVOKED = {
     "computes multiply of …, … in uint8": lambda e: bernoulli(e * (SMALL * SMALL)),
 }
 #: Provoked in test_propriety, test_mode_finding, test_collinear, test_units, test_comparison,
-#: test_guarded_rows and test_rounded_sums.
+#: test_guarded_rows, test_rounded_sums, test_ways_out and test_taylor_parts.
 SEARCHED = {
+    "predictors of … has … coefficients; with effects of groups or sparse columns",
+    "no bound of this package is one on … likelihoods",
     "the model keeps the probabilities of … off 0 and 1",
     "no posterior mode found: … rises for ever along …",
     "no posterior mode found in … passes over … has reached …",
