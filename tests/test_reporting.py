@@ -12,6 +12,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH, reporting, threads
+from pymc_flymc.errors import warn
 from pymc_flymc.graphs import compilation, memoise
 from pymc_flymc.regression import derivatives, passes
 from pymc_flymc.regression.design import Design
@@ -189,3 +190,10 @@ def test_level_of_pymc():
 )
 def test_numbers_of_rows(rows, text):
     assert count(rows) == text
+
+
+def test_a_warning_points_at_the_line_of_the_user():
+    """Also through decorators, whose frames are those of a module of Python's."""
+    with pytest.warns(UserWarning, match="a warning") as caught:
+        doing("something")(warn)("a warning")
+    assert caught[0].filename == __file__
