@@ -14,6 +14,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH, reporting, threads
+from pymc_flymc.errors import warn
 from pymc_flymc.graphs import compilation, memoise
 from pymc_flymc.regression import derivatives, passes
 from pymc_flymc.regression.design import Design
@@ -242,3 +243,10 @@ def screen(text):
 
 def test_one_is_singular():
     assert [number_of(n, "row") for n in (0, 1, 2000)] == ["0 rows", "1 row", "2,000 rows"]
+
+
+def test_a_warning_points_at_the_line_of_the_user():
+    """Also through decorators, whose frames are those of a module of Python's."""
+    with pytest.warns(UserWarning, match="a warning") as caught:
+        doing("something")(warn)("a warning")
+    assert caught[0].filename == __file__

@@ -70,7 +70,6 @@ def test_kernels_refuse_arrays_of_other_types(step, change):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mprotect")
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_densities_refuse_arrays_of_other_lengths(step):
     """Or do with those that are longer; none is read or written past its end."""
     target, d = step.target, len(step.target.geometry.centre)

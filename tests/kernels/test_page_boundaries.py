@@ -53,7 +53,6 @@ def chains():
     return chain
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 @pytest.mark.parametrize(
     ("name", "at_end"),
     [
@@ -74,7 +73,6 @@ def test_no_page_beyond_an_array_is_touched(chains, name, at_end):
     assert signal_of(run) == 0
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_one_row_less_is_seen(chains):
     chain, rng = chains("metropolis"), np.random.default_rng(1)
 

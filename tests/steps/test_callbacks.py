@@ -12,7 +12,6 @@ class MineError(Exception):
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_it_ends_the_run_and_the_step_is_as_new(shared, cores):
     model, step = shared()
     before = sample(model, step, cores=1)

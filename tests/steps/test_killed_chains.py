@@ -15,7 +15,6 @@ from tests.support.steps import sample
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_the_chain_is_named_and_nothing_hangs(shared, caplog):
     model, step = shared()
 
@@ -41,7 +40,6 @@ def test_chains_that_end_say_nothing(shared, caplog):
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="looks at a process that has ended")
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_who_joins_a_chain_learns_that_it_has_ended():
     """A system tells that once: a thread that asks as well made ended chains seem alive."""
     fork = multiprocessing.get_context("fork")

@@ -57,7 +57,6 @@ def test_64_chains_in_sequence(shared):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks itself up in /proc")
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_16_chains_at_once(shared, temporary):
     """Far more processes than cores, forked or not."""
     model, step = shared()

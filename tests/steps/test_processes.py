@@ -42,7 +42,6 @@ def test_workers_that_share_nothing_make_the_same_draws(shared, method, caplog):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_forks_after_threads(shared, monkeypatch):
     """Those of set-up and of BLAS, which have ended their work: chains neither hang nor change."""
     model, step = shared()

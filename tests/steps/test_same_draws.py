@@ -6,7 +6,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import FireflyMH
+from pymc_flymc import FireflyHMC
 from pymc_flymc.graphs import memoise
 
 N = 400
@@ -30,7 +30,7 @@ def poisson(rng):
 
 def student_t(rng):
     b, scale, nu = pm.Normal("b", shape=3), pm.HalfNormal("scale"), pm.Gamma("nu", 2.0, 0.1)
-    pm.StudentT("y", nu, X @ b, scale, observed=LEVEL + rng.standard_t(4.0, N))
+    pm.StudentT("y", nu=nu, mu=X @ b, sigma=scale, observed=LEVEL + rng.standard_t(4.0, N))
 
 
 def softmax(rng):
@@ -42,17 +42,18 @@ def draws(write, seed=0):
     """Draws of a model that is written, built and sampled anew, with tuning."""
     with pm.Model() as model:
         write(np.random.default_rng(seed))
-        step = FireflyMH()
-    step.setup_chain(np.random.default_rng(1), 60, 10)
+        step = FireflyHMC(transitions=2)
+    step.setup_chain(np.random.default_rng(1), 40, 10)
     step.tune, point, found = True, model.initial_point(), []
-    for i in range(70):
-        if i == 60:
+    for i in range(50):
+        if i == 40:
             step.stop_tuning()
         point, _ = step.step(point)
         found.append(np.concatenate([np.ravel(each) for each in point.values()]))
     return np.array(found)
 
 
+@pytest.mark.slow_cases("logistic", "student_t", "softmax")
 @pytest.mark.parametrize("write", [logistic, poisson, student_t, softmax])
 def test_draws_do_not_depend_on_what_was_built_before(write, monkeypatch):
     monkeypatch.setattr(memoise, "_kept", OrderedDict())  # as in a new process
