@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pymc_flymc.bounds import AllRows, ExpansionBound
+from pymc_flymc.anchor.exact_fits import LOG_SCALE
+from pymc_flymc.bounds import AllRows, ExpansionBound, Problem
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.reporting import count, log
@@ -34,6 +35,8 @@ MANY_GROUPS = 5_000
 #: Seconds that an effective draw must be expected to save before another kernel is compiled and
 #: tried: over 4,000 draws, the time that this takes.
 WORTHWHILE = 1e-3
+#: Posterior sd of the logarithm of the noise's scale, from which on chains may miss small scales.
+LEAST_SD = 1.0 / 3.0
 
 
 class KernelSelection:
@@ -101,9 +104,14 @@ class KernelSelection:
         return best.built()
 
     def _local(self) -> Sampler | None:
-        """Return local sweeps, if there are effects of so many groups, and sweeps are for these."""
+        """Return local sweeps, if they serve effects of many groups, or of few rows each.
+
+        Where few rows inform the scale of the noise, effects may fit these rows ever more closely
+        as it becomes small. Only sweeps, which draw the effects given the scale, come there.
+        """
         problem, *_ = self.problems
-        if problem.design.n_sparse < MANY_GROUPS:
+        is_neck = len(self.problems) == 1 and _is_noise_in_a_neck(problem)
+        if problem.design.n_sparse < MANY_GROUPS and not is_neck:
             return None
         try:
             n_effects = len(effect_places(self.task.graph, self.problems))
@@ -248,3 +256,12 @@ class KernelSelection:
             for problem, part in zip(self.problems, target.parts, strict=True):
                 log.info(f"{best.what} {bright_rows_read(problem, part)}; {why}")
         say_verdict(best.time, self.task, sampler, self.found_gradients)
+
+
+def _is_noise_in_a_neck(problem: Problem) -> bool:
+    """Return whether rows with effects of groups hardly inform the scale of their noise."""
+    nuisances = tuple(problem.likelihood.nuisances)
+    if not problem.design.n_sparse or LOG_SCALE not in nuisances:
+        return False
+    place = len(problem.own.w) - len(nuisances) + nuisances.index(LOG_SCALE)
+    return bool(np.linalg.norm(problem.own.w_factor[place]) > LEAST_SD)
