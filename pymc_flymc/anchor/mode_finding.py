@@ -9,6 +9,7 @@ import numpy as np
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.anchor.collinear import Lines
 from pymc_flymc.anchor.effects import collapsed, moving
+from pymc_flymc.anchor.exact_fits import why_scale_collapsed
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.lost_digits import SMALL, check_digits
@@ -65,6 +66,7 @@ class ModeFinder:
             check_bounded(posterior, found.theta, found.expansion)
             if i == 0 and not len(posterior.effects.diagonal):
                 posterior, found = _integrated(posterior, found, start, strides, tolerance)
+            _check_scales(posterior, found)
             theta, passes = found.centre, found.passes
             if i == len(stages) - 2 and any_non_smooth(posterior.regressions):
                 posterior = _smoothed(posterior, _anchor(posterior, found))
@@ -117,6 +119,19 @@ class ModeFinder:
         if not any_non_smooth(self._posterior.regressions):
             return anchor
         return made(_smoothed(self._posterior, anchor))
+
+
+def _check_scales(posterior: LogPosterior, found: ModeResult) -> None:
+    """Refuse a scale of noise that a search has followed towards zero, and not to a mode.
+
+    Raises
+    ------
+    UnsupportedModelError
+        It names the scale.
+    """
+    why = why_scale_collapsed(posterior, found.theta)
+    if why is not None and not found.predicted_gain < NEAR:
+        raise UnsupportedModelError(f"no posterior mode found: {why}")
 
 
 def _with_modes(

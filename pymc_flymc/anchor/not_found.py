@@ -3,6 +3,7 @@
 import numpy as np
 
 from pymc_flymc.anchor.collinear import Lines
+from pymc_flymc.anchor.exact_fits import why_scale_collapsed
 from pymc_flymc.anchor.objective import Objective
 from pymc_flymc.regression.expansion import JointExpansion
 
@@ -23,6 +24,9 @@ def why_not_found(
     previous: JointExpansion | None,
 ) -> str:
     """Return sentences on why Newton steps to a `proposal` have not ended, and what to do."""
+    why = why_scale_collapsed(objective.posterior, theta)
+    if why is not None:
+        return why[0].upper() + why[1:]
     if previous is not None and _is_separated(objective, theta, proposal, expansion, previous):
         return (
             "The rows' curvature vanishes on the way: where the predictors separate the outcomes, "

@@ -64,6 +64,7 @@ class RowDerivatives:
     def __init__(self, likelihood: Likelihood) -> None:
         self._likelihood = likelihood
         self._of_classes = form_of(unweighted(likelihood)) in (LOGISTIC, SOFTMAX)
+        self._is_smoothed = isinstance(likelihood, SmoothedLikelihood)
         self._sizes = k, s = likelihood.n_predictors, len(likelihood.nuisances)
         self._explicit = likelihood if isinstance(likelihood, ExplicitLikelihood) else None
         if self._explicit is not None:
@@ -73,7 +74,7 @@ class RowDerivatives:
         nuisances = [pt.vector(f"nuisance_{i}", dtype="float64", shape=(1,)) for i in range(s)]
         y = [pt.vector(name, dtype="float64") for name in ("y", *likelihood.row_data)]
         arguments = [*etas, *nuisances]
-        if isinstance(likelihood, SmoothedLikelihood):
+        if self._is_smoothed:
             rounding = pt.vector("rounding", dtype="float64")
             self._value = likelihood.smoothed(arguments, outcome(likelihood, y), rounding)
             y.append(rounding)
@@ -125,20 +126,30 @@ class RowDerivatives:
         mixed, nuisance_second = take(k * s).reshape(k, s, n), take(s * s, 0).reshape(s, s)
         return Derivatives(value, first, second, mixed, nuisance_first, nuisance_second)
 
-    def missing_curvature(self, of: Derivatives) -> tuple[np.ndarray, np.ndarray]:
+    def missing_curvature(
+        self, of: Derivatives, arguments: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return indices (m,) of rows that lack curvature, and what they lack, (K, K, m)."""
         # A row that is predicted badly, and with certainty, has a slope but no curvature: its
         # quadratic rises far beyond zero, which the logarithm of a probability does not exceed.
-        # With this curvature its maximum along the row's gradient is zero. Only classes have such
+        # With this curvature its maximum along the row's gradient is zero. A row of a likelihood
+        # that is not smooth is like this far from its outcome, at which its likelihood is largest:
+        # with this curvature the row's own Newton step ends there. Other families have no such
         # rows.
         few = np.empty(0, np.int64)
         factor = np.empty(0)
-        if self._of_classes:
+        steps = 1.0 if self._is_smoothed else 0.5
+        if self._of_classes or self._is_smoothed:
+            to_gain = -of.value
+            if self._is_smoothed:
+                at_outcomes = arguments.copy()
+                at_outcomes[0] = _columns(y)[0]
+                to_gain = self(at_outcomes, y).value - of.value
             slope2 = np.sum(of.first**2, axis=0)
             along = -np.einsum("in,ijn,jn->n", of.first, of.second, of.first)
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                factor = 0.5 / -of.value - along / slope2**2
-            few = np.flatnonzero((factor > 0.0) & (factor < np.inf))
+                factor = steps / to_gain - along / slope2**2
+            few = np.flatnonzero((to_gain > 0.0) & (factor > 0.0) & (factor < np.inf))
         first = of.first[:, few]
         return few, factor[few] * first[:, None] * first
 

@@ -124,7 +124,7 @@ def likelihood_pass(
         # Curvature of any sign: the remainders of rows are the ones of these expansions.
         information = x.information(-of.second)
         mixed = np.concatenate([(-each @ x).T for each in of.mixed])
-        few, curvature = derivatives.missing_curvature(of)
+        few, curvature = derivatives.missing_curvature(of, arguments, y)
         missing = x.taken(few).information(curvature)
         numbers = len(y), len(few), of.value.sum()
         own = -of.nuisance_second, of.explained()
@@ -135,6 +135,7 @@ def likelihood_pass(
     if information.n_sparse:
         mixed, own = concave_border(mixed, own, explained)
     scale, information = design.n_rows / n_read, information.bordered(mixed, own)
+    missing = missing.bordered(np.zeros_like(mixed), np.zeros_like(own))
     return LikelihoodExpansion(
         value=float(value * scale),
         gradient=gradient * scale,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pymc_flymc.bounds import ExpansionBound
+from pymc_flymc.anchor.exact_fits import LOG_SCALE
+from pymc_flymc.bounds import ExpansionBound, Problem
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.reporting import log
@@ -24,6 +25,8 @@ from pymc_flymc.target.conditionals import effect_places
 MANY_GROUPS = 5_000
 #: What it may cost to weigh joint moves: passes over all rows, and seconds in which rows are read.
 PASSES, SECONDS = 40.0, 1.0
+#: Posterior sd of the logarithm of the noise's scale, from which on chains may miss small scales.
+LEAST_SD = 1.0 / 3.0
 
 
 def select_sampler(task: SamplingTask) -> Sampler:
@@ -101,9 +104,12 @@ def _rows_in_tails(task: SamplingTask, candidate: Candidate, sampler: Sampler) -
 
 
 def _local_sweeps(task: SamplingTask) -> Sampler | None:
-    """Return local sweeps, if there are effects of so many groups, and sweeps are for these."""
+    """Return local sweeps, if they serve effects of many groups, or of few rows each."""
+    # If few rows inform the scale of the noise, effects may fit these rows ever more closely as it
+    # becomes small. Only sweeps, which draw the effects given the scale, reach small scales.
     problem, *_ = task.problems
-    if problem.design.n_sparse < MANY_GROUPS:
+    is_neck = len(task.problems) == 1 and _is_noise_in_a_neck(problem)
+    if problem.design.n_sparse < MANY_GROUPS and not is_neck:
         return None
     try:
         n_effects = len(effect_places(task.graph, task.problems))
@@ -113,6 +119,15 @@ def _local_sweeps(task: SamplingTask) -> Sampler | None:
         return local_sampler(task, LOCAL.adaptation())
     except UnsupportedModelError:
         return None
+
+
+def _is_noise_in_a_neck(problem: Problem) -> bool:
+    """Return whether rows with effects of groups hardly inform the scale of their noise."""
+    nuisances = tuple(problem.likelihood.nuisances)
+    if not problem.design.n_sparse or LOG_SCALE not in nuisances:
+        return False
+    place = len(problem.own.w) - len(nuisances) + nuisances.index(LOG_SCALE)
+    return bool(np.linalg.norm(problem.own.w_factor[place]) > LEAST_SD)
 
 
 def _say_all_rows(candidates: Candidates, why: str) -> None:

@@ -9,6 +9,7 @@ from pymc_flymc.anchor.maximum import TOLERANCE
 from pymc_flymc.anchor.mode_finding import LARGEST_TOLERANCE, TALL_TOLERANCE
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.regression.matrices import LARGEST_DENSE
+from pymc_flymc.steps import setup
 from pymc_flymc.steps.setup import read
 from tests.support.data import log_sigmoid, logistic_rows, standardised
 from tests.support.models import logistic_model
@@ -334,3 +335,18 @@ def test_models_of_many_terms():
         pm.Bernoulli("y", logit_p=X @ beta, observed=y)
     found = read(model, None, None, None, "auto")
     assert distance_to_mode(X, y, found.problems[0].anchor.theta)[0] < NEAR
+
+
+def test_quantiles_of_groups_of_uneven_sizes():
+    """Effects of groups of a row went further and further: rows far off have no curvature."""
+    rng, n, n_groups = np.random.default_rng(1), 20_000, 400
+    sizes = rng.gamma(0.8, size=n_groups)
+    groups, x = rng.choice(n_groups, n, p=sizes / sizes.sum()), rng.normal(size=n)
+    y = 1.0 + 0.5 * x + rng.normal(size=n_groups)[groups] + rng.normal(size=n)
+    with pm.Model() as model:
+        effects = pm.Normal("a", 0.0, pm.HalfNormal("t"), shape=n_groups)
+        eta = pm.Normal("alpha", 0.0, 2.0) + pm.Normal("beta") * x + effects[groups]
+        pm.AsymmetricLaplace("y", mu=eta, b=pm.HalfNormal("b"), q=0.9, observed=y)
+    anchor = setup.read(model, None, None, None, "auto").problems[0].anchor
+    assert anchor.passes < 60
+    assert np.abs(anchor.theta).max() < 6.0

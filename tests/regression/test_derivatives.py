@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit, PoissonLog, Softmax
+from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace
 from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.regression.derivatives import RowDerivatives
 
@@ -66,8 +67,9 @@ def test_rows_of_classes_promise_no_more_than_there_is(name):
     """With what is missing, a row's quadratic rises to zero along its gradient, and no further."""
     family, y = CLASSES[name]
     derivatives = RowDerivatives(family)
-    of = derivatives(4.0 * rng.normal(size=(family.n_predictors, len(y))), y.astype(float))
-    few, missing = derivatives.missing_curvature(of)
+    given = 4.0 * rng.normal(size=(family.n_predictors, len(y))), y.astype(float)
+    of = derivatives(*given)
+    few, missing = derivatives.missing_curvature(of, *given)
     steepest = of.first / np.sqrt(np.sum(of.first**2, axis=0))
     slope = np.sum(of.first * steepest, axis=0)
 
@@ -86,5 +88,18 @@ def test_rows_of_classes_promise_no_more_than_there_is(name):
 def test_other_rows_lack_no_curvature():
     """Zero is beyond what a count's log-likelihood can reach: its quadratics stay as they are."""
     derivatives = RowDerivatives(PoissonLog())
-    of = derivatives(np.full((1, 2), -20.0), np.array([3.0, 5.0]))
-    assert not len(derivatives.missing_curvature(of)[0])
+    given = np.full((1, 2), -20.0), np.array([3.0, 5.0])
+    assert not len(derivatives.missing_curvature(derivatives(*given), *given)[0])
+
+
+def test_steps_of_rows_that_are_not_smooth_end_at_their_outcomes():
+    """Far from it such a row has a slope and no curvature: a step would go on for ever."""
+    derivatives, y = RowDerivatives(AsymmetricLaplace()), np.array([-30.0, 5.0, 100.0])
+    given = np.array([[0.0] * 3, [np.log(3.0)] * 3, [0.5] * 3]), y
+    of = derivatives(*given)
+    assert np.all(np.abs(of.first[0] / of.second[0, 0]) > 100.0 * np.abs(y))
+    few, missing = derivatives.missing_curvature(of, *given)
+    step = -of.first[0] / (of.second[0, 0] - missing[0, 0])
+    np.testing.assert_array_equal(few, np.arange(3))
+    # The smoothing, 0.3 scales wide, is left.
+    assert np.all(np.abs(step - y) < np.exp(0.5))

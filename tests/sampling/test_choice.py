@@ -16,6 +16,7 @@ from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE
 from pymc_flymc.sampling.candidates import Candidate, Candidates
 from pymc_flymc.sampling.kernel_selection import select_sampler
 from pymc_flymc.sampling.proposal_weights import Independence
+from pymc_flymc.steps import setup
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import drive, logistic_step
@@ -35,6 +36,43 @@ def test_all_rows_where_no_subset_pays():
     X, y = logistic_rows(400, 100)
     target = logistic_step(X, y, prior_sd=3.0)[1].target
     assert target.spec.name == "hamiltonian" and not target.subsamples
+
+
+def normal_effects(rows_per_group):
+    """Return a model of eight groups with a free scale of effects, and of noise; and outcomes."""
+    rng, groups = np.random.default_rng(0), np.repeat(np.arange(8), rows_per_group)
+    y = rng.normal(0.3, 1.2, size=len(groups))
+    with pm.Model() as model:
+        mu, t, s = pm.Normal("mu"), pm.HalfNormal("t"), pm.HalfNormal("s")
+        pm.Normal("y", pm.Normal("a", mu, t, shape=8)[groups], s, observed=y)
+    return model, y
+
+
+@pytest.mark.parametrize(("rows_per_group", "is_local"), [(1, True), (30, False)])
+def test_sweeps_where_rows_hardly_inform_the_noise(rows_per_group, is_local):
+    model, _ = normal_effects(rows_per_group)
+    task = setup.read(model, None, None, None, "auto")
+    assert (kernel_selection._local_sweeps(task) is not None) == is_local
+
+
+@pytest.mark.slow
+def test_small_scales_of_the_noise_are_reached():
+    """The variance of log s, of a row a group, with effects and their mean integrated out."""
+    model, y = normal_effects(1)
+    with model:
+        options = dict(draws=4000, chains=4, cores=1, random_seed=1, progressbar=False)
+        drawn = np.log(pm.sample(step=FireflyMH(), **options).posterior["s"].values)
+    x = np.linspace(-14.0, 3.0, 800)
+    s, t = np.exp(x)[:, None], np.exp(x)[None]
+    v, n = s**2 + t**2, len(y)
+    log_density = -0.5 * (n * np.log(v) + y.var() * n / v + np.log1p(v / n) - np.log(v / n))
+    log_density += -0.5 * y.mean() ** 2 / (1.0 + v / n) - 0.5 * (s**2 + t**2) + np.log(s * t)
+    p = np.exp(log_density - log_density.max()).sum(axis=1)
+    p /= p.sum()
+    mean = p @ x
+    squares = (drawn - mean) ** 2
+    error = squares.std() / np.sqrt(az.ess(squares).item())
+    assert abs(squares.mean() - p @ (x - mean) ** 2) < 4.0 * error
 
 
 @pytest.mark.slow
