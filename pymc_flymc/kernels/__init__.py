@@ -8,7 +8,7 @@ test. `brightness` is the set of bright rows; `sweeps` update z given theta, wit
 the kernels: `metropolis` and `slice`; `hamiltonian`, with `trajectory` and `step_size`; `joint`,
 with `fresh_brightness`; `surrogate`, with `surrogate_density`, which combines trajectories and
 joint updates; and `local`, with `group_effects` and `group_brightness`. All but `local` begin a
-draw with `rescaling`, moves of `shared_scales` and along `shifts`. `quadratic` evaluates collapsed sums, and
-`radius_powers` what rows share beside these. `row_terms` is for checks, and `caching` says where
-compiled code is kept.
+draw with `rescaling`, moves of `shared_scales` and along `shifts`. `quadratic` evaluates collapsed
+sums, and `radius_powers` what rows share beside these. `row_terms` is for checks, and `caching`
+says where compiled code is kept.
 """
