@@ -51,9 +51,9 @@ def find_shifts(
         change[np.abs(change) < ROUNDING * np.max(np.abs(change))] = 0.0
         weights = change / at(theta, np.ones(len(theta)))
         moved = jacobian @ change, other @ at(elsewhere, weights)
-        if all(np.max(np.abs(each - direction)) < ROUNDING for each in moved):
-            if np.any(scale[weights != 0.0] >= 0):
-                found.append(weights)
+        is_shift = all(np.max(np.abs(each - direction)) < ROUNDING for each in moved)
+        if is_shift and np.any(scale[weights != 0.0] >= 0):
+            found.append(weights)
     if not found:
         return NO_SHIFTS
     places = [np.flatnonzero(weights) for weights in found]
@@ -72,7 +72,8 @@ def _directions(
     spans = slices_of(regressions)
     for regression, part, span in zip(regressions, parts, spans, strict=True):
         design = regression.design
-        for k in range(design.n_predictors if design.n_sparse and design.stored is None else 0):
+        is_found = design.n_sparse and design.stored is None and design.format.written_out
+        for k in range(design.n_predictors if is_found else 0):
             own = slice(k * design.width, (k + 1) * design.width)
             information = SymmetricMatrix(part.expansion.information.array[own, own])
             for direction in _of_predictor(design, information):

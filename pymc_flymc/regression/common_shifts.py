@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 if TYPE_CHECKING:
     from pymc_flymc.regression.matrices import SymmetricMatrix
     from pymc_flymc.regression.sparse_columns import SparseColumns
+
 #: A dense column is the same in all rows of a level if this share of its square, or less, is left.
 LEFT = 1e-11
 
@@ -75,10 +76,11 @@ def find_common_shifts(sparse: SparseColumns) -> CommonShifts:
             pairs = [(_components(sparse, block, block), 0)]
         # Into the larger factor: of nested ones the coarser effects vanish altogether.
         components, _ = max(pairs, key=lambda pair: (len(pair[0]), pair[1]), default=([], 0))
+        is_source = np.zeros(sparse.n_columns, bool)
+        is_source[block.columns] = True
         for component in components:
-            is_source = np.isin(component, block.columns)
-            sources.append(component[is_source])
-            targets.append(component[~is_source])
+            sources.append(component[is_source[component]])
+            targets.append(component[~is_source[component]])
     factors = [block.columns for block in reversed(blocks) if len(block.places) == 1]
     return CommonShifts(sources, targets, factors)
 
@@ -98,7 +100,7 @@ def within_factors(
         known = factor[diagonal[factor] > 0.0]
         means = information.cross[:, known] / diagonal[known]
         rest = dense - np.sum(information.cross[:, known] * means, axis=1)
-        new = ~spanned & (rest <= LEFT * dense)
+        new = ~spanned & (dense > 0.0) & (rest <= LEFT * dense)
         within[np.ix_(known, new)] = means[new].T
         spanned |= new
     return within, spanned
