@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from typing import Any
 
 import numpy as np
+from pytensor.graph.basic import Constant
+from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.agreement.all_of_graph import AllOfGraph
-from pymc_flymc.agreement.evaluation import Point, of_graph, of_reading, of_regression, of_rows
-from pymc_flymc.agreement.gathering import NotGatheredError, RowsOfGraph
-from pymc_flymc.agreement.values import Rounded, Values
+from pymc_flymc.agreement.reading import Coefficients, of_reading, of_regression
+from pymc_flymc.agreement.rounding import Values
+from pymc_flymc.agreement.rows_of_graph import Point, RowsOfGraph, evaluate, function_of_points
 from pymc_flymc.reading.flat import DensityGraph, Layout
 from pymc_flymc.regression.regression import Regression
 
@@ -21,13 +23,7 @@ from pymc_flymc.regression.regression import Regression
 class Points:
     """Points at which a model and what was read of it are compared.
 
-    Attributes
-    ----------
-    layout, others_layout : Layout
-    graph : DensityGraph
-        What was read.
-    flat : list of (ndarray, ndarray)
-        Values of the step's variables, and of those of other steps.
+    `flat` has values of the step's variables, and of those of other steps.
     """
 
     layout: Layout
@@ -36,8 +32,8 @@ class Points:
     flat: list[tuple[np.ndarray, np.ndarray]]
 
     @cached_property
-    def read(self) -> Callable[[int], tuple[Values, list[list[Rounded | None]]]]:
-        """`of_reading` at these points, as a function of the number of draws of rounding errors."""
+    def read(self) -> Callable[[int], tuple[np.ndarray, list[Coefficients]]]:
+        """`of_reading` at these points, as a function of the seed of rounding errors."""
         return cache(partial(of_reading, self.graph, self.flat))
 
     def at(self, some: np.ndarray) -> Points:
@@ -59,33 +55,27 @@ class Points:
         return ", ".join(shown) + (", ..." if len(theta) > 6 else "")
 
 
-#: If some rows cannot be evaluated alone, all are, unless there are more observed values than this.
-WHOLE = 20_000
+#: Effect of a number that was rounded to single precision, relative to a row's log-likelihood:
+#: ``pm.math.invprobit`` divides by such a square root of two.
+CUT = float(np.finfo(np.float32).eps)
+
+
+def _was_cut(v: Any) -> bool:
+    """Return whether a number of single precision has more bits than those that are written."""
+    if not isinstance(v, Constant) or getattr(v.type, "dtype", "") != "float32" or v.data.size > 1:
+        return False
+    return bool(np.isfinite(v.data).all() and (np.frexp(v.data)[0] * 2.0**12 % 1.0).any())
 
 
 @dataclass(frozen=True)
 class ComparedRows:
     """Some rows of an observed variable.
 
-    Attributes
-    ----------
-    name : str
-        Of the variable.
-    chosen : ndarray of int
-        Places of these rows among all observed values.
-    numbers : ndarray of int
-        Their numbers, for messages: of values out of core a sample is at hand.
-    n_values : int
-        Number of observed values.
-    regressions : sequence of Regression
-        As the step has them.
-    members : sequence of ndarray of int
-        For each regression, places of the observed values that its rows belong to.
-    first : int
-        Number of the first regression, in the order of the density's coefficients.
-    logp, terms : TensorVariable
-        From `freeze`: the model's own log-likelihoods, and the terms of them that regressions do
-        not have.
+    `chosen` are their places among all observed values, `numbers` those in messages: of values out
+    of core a sample is at hand. For each regression `members` has the places of the observed values
+    that its rows belong to, and `first` is the first one's number among the density's coefficients.
+    `logp` and `terms`, from `freeze`, are the model's log-likelihoods, and what regressions do not
+    have of them.
     """
 
     name: str
@@ -103,59 +93,64 @@ class ComparedRows:
         """What it is, for messages."""
         return f"the log-likelihood of {self.name!r}"
 
-    def evaluate(self, points: Points, draws: int) -> tuple[Values, Values]:
-        """Evaluate both sides, on all rows if some cannot be taken out of the model's graph."""
-        expected = self._of(self.logp, points, draws)
-        _, coefficients = points.read(draws)
-        m = len(self.chosen)
-        own = Values.stack([(np.zeros(m), np.zeros(m))] * len(points.flat), m)
+    def evaluate(self, points: Points, draws: int, whole: bool = False) -> tuple[Values, Values]:
+        """Evaluate both sides; the model's graph of these rows alone, or the whole one."""
+        own = Values.of(lambda seed: self._own(points, seed, whole), draws)
+        expected = Values.of(lambda seed: self._of_logp(points.named, seed, whole), draws)
+        if any(map(_was_cut, graph_inputs([self.logp]))):
+            return own, expected._replace(
+                errors=expected.errors + CUT * (1.0 + np.abs(expected.values))
+            )
+        return own, expected
+
+    def _own(self, points: Points, seed: int, whole: bool) -> np.ndarray:
+        _, coefficients = points.read(seed)
+        own, m = np.zeros((len(points.flat), len(self.chosen))), len(self.chosen)
         place = np.full(self.n_values, -1)
         place[self.chosen] = np.arange(m)
         own_coefficients = coefficients[self.first : self.first + len(self.members)]
         for part, members, w in zip(self.regressions, self.members, own_coefficients, strict=True):
             kept = np.flatnonzero(place[members] >= 0)
-            design, y = part.design.rows(kept), part.y[kept]
-            found = of_regression(part.likelihood, design, y, w, draws)
-            own = own + found.spread(place[members[kept]], m)
-        if self.terms is not None:
-            own = own + self._of(self.terms, points, draws)
-        return own, expected
+            found = of_regression(part.likelihood, part.design.rows(kept), part.y[kept], w, seed)
+            own += [np.bincount(place[members[kept]], each, m) for each in found]
+        return own if self.terms is None else own + self._of_terms(points.named, seed, whole)
 
-    def expected(self, points: Points, with_checks: bool) -> Values:
+    @cached_property
+    def _of_logp(self) -> Callable[..., np.ndarray]:
+        return rows_of(self.logp, self.chosen)
+
+    @cached_property
+    def _of_terms(self) -> Callable[..., np.ndarray]:
+        return rows_of(self.terms, self.chosen)
+
+    def expected(self, points: Points, with_checks: bool) -> np.ndarray:
         """Evaluate the model's own log-likelihoods; checks of its parameters need all rows."""
         if with_checks:
-            return of_rows(self.logp, AllOfGraph(self.chosen), points.named, 0)
-        return self._of(self.logp, points, 0)
+            found = evaluate(function_of_points(self.logp), points.named)
+            return found.reshape(len(found), -1)
+        return self._of_logp(points.named)
 
     def place(self, i: int) -> str:
         """Return the number of a row as text."""
         return f" in row {self.numbers[i]:,}"
 
-    def _of(self, graph: TensorVariable, points: Points, draws: int) -> Values:
-        try:
-            return of_rows(graph, RowsOfGraph(self.chosen), points.named, draws)
-        except NotGatheredError:
-            if self.n_values > WHOLE:
-                raise
-            return of_rows(graph, AllOfGraph(self.chosen), points.named, draws)
 
-
-#: Number of points at which terms of all rows are added up, each in a pass over the rows.
-OF_ALL_ROWS = 4
+def rows_of(graph: TensorVariable, chosen: np.ndarray) -> Callable[..., np.ndarray]:
+    """Return `RowsOfGraph` of values, which are numbered in C order if the graph is a table."""
+    if graph.ndim == 1:
+        return RowsOfGraph(graph, chosen)
+    rows, *others = np.unravel_index(chosen, graph.type.shape)
+    rows, at = np.unique(rows, return_inverse=True)
+    of_rows = RowsOfGraph(graph, rows)
+    return lambda *which: of_rows(*which)[:, at, *others]
 
 
 @dataclass(frozen=True)
 class ComparedRest:
-    """Priors, potentials, and observed variables that are not read as rows.
+    """Priors, potentials, and observed variables that are not read as rows: `logp`, from `freeze`.
 
-    Attributes
-    ----------
-    logp : TensorVariable
-        From `freeze`: the model's own density of these.
-    terms : sequence of TensorVariable
-        Terms of rows' log-likelihoods that were read as parts of the rest, one for each row.
-    sums : sequence of TensorVariable
-        Sums of such terms of rows that are out of core.
+    `terms` are those of rows' log-likelihoods that were read as parts of the rest, one for each
+    row, and `sums` the sums of such terms of rows that are out of core.
     """
 
     logp: TensorVariable
@@ -167,21 +162,22 @@ class ComparedRest:
         """What it is, for messages."""
         return "the log density of priors, potentials and small observed variables"
 
-    def evaluate(self, points: Points, draws: int) -> tuple[Values, Values]:
-        """Evaluate both sides, at few points if terms of all rows are to be added up."""
-        few = slice(OF_ALL_ROWS if self.terms else None)
-        own = points.read(draws)[0].at(few)
-        for terms in self.terms:
-            every = AllOfGraph(np.arange(terms.type.shape[0]))
+    def evaluate(self, points: Points, draws: int, whole: bool = False) -> tuple[Values, Values]:
+        """Evaluate both sides."""
+        of_rows = np.zeros((len(points.flat), 1))
+        for terms in [*self.terms, *self.sums]:
             # Errors are drawn for the sum alone: terms that cancel here also cancel in it.
-            own = own + -of_rows(terms, every, points.named[few], 0).sums()
-        for of_stored in self.sums:
-            own = own + -of_graph(of_stored, points.named[few], 0)
-        return own, of_graph(self.logp, points.named[few], draws)
+            found = evaluate(function_of_points(terms), points.named)
+            of_rows += found.reshape(len(found), -1).sum(axis=1, keepdims=True)
+        logp = function_of_points(self.logp)
+        return (
+            Values.of(lambda seed: points.read(seed)[0] - of_rows, draws),
+            Values.of(lambda seed: evaluate(logp, points.named, seed)[:, None], draws),
+        )
 
-    def expected(self, points: Points, with_checks: bool) -> Values:
+    def expected(self, points: Points, with_checks: bool) -> np.ndarray:
         """Evaluate the model's own side; its checks are part of the graph."""
-        return of_graph(self.logp, points.named, 0)
+        return evaluate(function_of_points(self.logp), points.named)[:, None]
 
     def place(self, i: int) -> str:
         """Return an empty string: there is one number."""

@@ -6,13 +6,12 @@ be the density of the model as it was read, with the likelihoods of all rows.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from pymc_flymc.agreement.evaluation import function_of, of_reading, of_regression
-from pymc_flymc.agreement.perturbed import ALLOWED, rounded
-from pymc_flymc.agreement.values import NotKnownError, Rounded, Values, confirmed_disagreement
+from pymc_flymc.agreement.disagreement import confirmed_disagreement
+from pymc_flymc.agreement.reading import Coefficients, function_of, of_reading, of_regression
+from pymc_flymc.agreement.rounding import ALLOWED, Values, largest_change, rounded
 from pymc_flymc.bounds import Problem
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.factors import scratch_for
@@ -22,7 +21,7 @@ from pymc_flymc.kernels.row_terms import row_terms
 from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
 from pymc_flymc.regression.matrices import BLOCK
 from pymc_flymc.regression.passes import blocks_of
-from pymc_flymc.reporting import doing, log
+from pymc_flymc.reporting import doing
 from pymc_flymc.target.data import combine_rows, some_rows
 from pymc_flymc.target.target import Target
 from pymc_flymc.target.validation import describe
@@ -39,29 +38,14 @@ SAMPLE = 512
 
 @doing("comparing what was compiled with what was read")
 def check_compiled(target: Target, problems: Sequence[Problem], others: np.ndarray) -> None:
-    """Compare what kernels run with the regressions that were read, on all rows.
-
-    Parameters
-    ----------
-    target : Target
-    problems : sequence of Problem
-        What it was built for.
-    others : ndarray, shape (F,)
-        Values of the variables of other step methods.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If they differ by more than rounding.
-    """
+    """Compare what kernels run with the regressions that were read, on all rows: refuse others."""
     rng = np.random.default_rng(20261124)
     geometry, n = target.geometry, len(target.geometry.centre)
     thetas = [geometry.unstandardise(scale * rng.standard_normal(n)) for scale in SCALES]
-    try:
-        found = confirmed_disagreement(_Comparison(target, problems, others, thetas))
-    except NotKnownError as error:
-        log.warning(f"the compiled density could not be compared with the model: {error}")
-        return
+    found = confirmed_disagreement(
+        _Comparison(target, problems, others, thetas),
+        "the compiled density could not be compared with the model",
+    )
     if found is None:
         return
     own, expected, (t, base, _) = found
@@ -98,32 +82,36 @@ class _Comparison:
 
     def __call__(self, draws: int) -> tuple[Values, Values]:
         """Return the compiled and the read density, with so many draws of rounding errors."""
-        rest, coefficients = of_reading(self.target.graph, self.points, draws)
-        expected = rest
-        for problem, w in zip(self.problems, coefficients, strict=True):
-            expected = expected + self._of_rows(problem, w, draws)
-        known = np.isfinite(expected.values[:, 0])
-        own = [self._compiled(t, draws) if known[t] else None for t, _ in enumerate(self.points)]
-        return Values.stack(own), expected
+        read = [of_reading(self.target.graph, self.points, seed) for seed in range(draws + 1)]
+        rest = [each[0] for each in read]
+        values, errors = rest[0].copy(), largest_change(rest[0], rest[1:])
+        for i, problem in enumerate(self.problems):
+            values += self._of_rows(problem, read[0][1][i])
+            some = np.arange(0, len(problem.y), self.stride)
+            of_some = problem.likelihood, problem.design.rows(some), problem.y[some]
+            found = [of_regression(*of_some, each[1][i], seed) for seed, each in enumerate(read)]
+            moved = largest_change(found[0], found[1:]).sum(axis=1, keepdims=True)
+            errors += self.growth * self.stride * moved
+        own = [
+            self._compiled(t, draws) if np.isfinite(values[t, 0]) else (np.nan, np.inf)
+            for t in range(len(self.points))
+        ]
+        return Values(*np.array(own).T[:, :, None]), Values(values, errors)
 
-    def _of_rows(self, problem: Problem, coefficients: Sequence[Any], draws: int) -> Values:
-        """Add up the log-likelihoods of all rows; their errors are estimated from some."""
-        some = np.arange(0, len(problem.y), self.stride)
-        of_some = problem.likelihood, problem.design.rows(some), problem.y[some]
-        errors = of_regression(*of_some, coefficients, draws).sums().errors
-        function, found = function_of(problem.likelihood), []
-        for each in coefficients:
-            total = np.nan
-            if each is not None:
-                total = 0.0
-                for _, _, arguments, y in blocks_of(problem.design, problem.y, each[0]):
-                    columns = np.atleast_2d(y.T).astype(np.float64)
-                    value = function(*arguments, *columns, draws=0)
-                    total += np.nan if value is None else float(value[0][0].sum())
-            found.append(total)
-        return Values(np.array(found)[:, None], self.growth * self.stride * errors)
+    def _of_rows(self, problem: Problem, coefficients: Coefficients) -> np.ndarray:
+        """Add up the log-likelihoods of all rows at each point, shape (T, 1)."""
+        function, out = function_of(problem.likelihood), np.full((len(coefficients), 1), np.nan)
+        for t, w in enumerate(coefficients):
+            if w is None:
+                continue
+            out[t] = 0.0
+            for _, _, arguments, y in blocks_of(problem.design, problem.y, w):
+                columns = np.atleast_2d(y.T).astype(np.float64)
+                value = function(*arguments, *columns)
+                out[t] += np.nan if value is None else value[0].sum()
+        return out
 
-    def _compiled(self, t: int, draws: int) -> Rounded:
+    def _compiled(self, t: int, draws: int) -> tuple[float, float]:
         """Return the density at the t-th point, summed over the brightness of all rows."""
         target, data, rng = self.target, self.target.data, np.random.default_rng(t)
         theta, w, unused = self.points[t][0], np.empty(target.n_slopes), np.empty(target.n_slopes)
@@ -147,7 +135,7 @@ class _Comparison:
             other = target.density(*near, unused)
             moved_density = max(moved_density, abs(other - density))
         error = ALLOWED * self.growth * (self.stride * moved.sum() + moved_density + of_rates)
-        return np.array(total), np.array(error)
+        return float(total), float(error)
 
     def _rows(self, rows: Rows | SeveralRows, w: np.ndarray, t: int) -> tuple[np.ndarray, float]:
         """Return the factors of rows, summed over their brightness, and the sum of finite rates.
