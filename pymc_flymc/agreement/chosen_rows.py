@@ -27,15 +27,8 @@ def choose_rows(
 ) -> np.ndarray:
     """Return numbers of observed values, sorted, shape (m,).
 
-    Parameters
-    ----------
-    regressions : sequence of Regression
-    members : sequence of ndarray of int
-        For each regression, the numbers of the observed values that its rows belong to.
-    anchors : sequence of AnchorPart
-        Coefficients at which predictors and log-likelihoods are large or small.
-    n_values : int
-        How many values are observed.
+    `members` are those that the rows of each regression belong to; at the anchors predictors and
+    log-likelihoods are large or small.
     """
     if n_values <= ROWS:
         return np.arange(n_values)

@@ -121,6 +121,7 @@ class ComparedRows:
 
     @cached_property
     def _of_terms(self) -> Callable[..., np.ndarray]:
+        assert self.terms is not None
         return rows_of(self.terms, self.chosen)
 
     def expected(self, points: Points, with_checks: bool) -> np.ndarray:
@@ -142,7 +143,7 @@ def rows_of(graph: TensorVariable, chosen: np.ndarray) -> Callable[..., np.ndarr
     rows, *others = np.unravel_index(chosen, graph.type.shape)
     rows, at = np.unique(rows, return_inverse=True)
     of_rows = RowsOfGraph(graph, rows)
-    return lambda *which: of_rows(*which)[:, at, *others]
+    return lambda *which: of_rows(*which)[(slice(None), at, *others)]
 
 
 @dataclass(frozen=True)

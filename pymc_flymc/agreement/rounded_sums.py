@@ -35,17 +35,8 @@ def check_rounded_sums(
 ) -> None:
     """Refuse a target whose log density changes too much with rounding errors of its statistics.
 
-    Parameters
-    ----------
-    target, problems, others
-        As of `check_compiled`.
-    log_density : callable
-        Of the posterior, in standardised coordinates. It reads all rows, and is seldom called.
-
-    Raises
-    ------
-    ValueError
-        If it does, within a posterior standard deviation; it says what to do.
+    It must not within a posterior standard deviation. `log_density` is that of the posterior in
+    standardised coordinates: it reads all rows, and is seldom called.
     """
     points = np.random.default_rng(SEED).standard_normal((POINTS, len(target.geometry.centre)))
     if rounding_within_sd(target, others, points) <= LARGEST_ERROR:
@@ -75,12 +66,7 @@ def _log_weights(log_density: Callable[[np.ndarray], float], points: np.ndarray)
 def rounding_within_sd(target: Target, others: np.ndarray, points: np.ndarray) -> float:
     """Estimate the rounding error of the log density of collapsed sums one posterior sd away.
 
-    Parameters
-    ----------
-    target : Target
-    others : ndarray, shape (F,)
-    points : ndarray, shape (n, D)
-        Draws of the approximation, in standardised coordinates.
+    `points` are draws of the approximation in standardised coordinates.
     """
     rng, w = np.random.default_rng(SEED), np.empty(target.n_slopes)
     thetas = [target.geometry.unstandardise(v) for v in (np.zeros(points.shape[1]), *points)]

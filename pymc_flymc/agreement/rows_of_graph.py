@@ -83,7 +83,7 @@ class RowsOfGraph:
             if isinstance(node.op, Reshape):
                 return [source.reshape(shape)]
             # Of a variable whose type leaves its length open.
-            return [node.outputs[0][self.rows] if source.owner is None else source]
+            return [source[self.rows] if source.owner is None else source]
         return _without_checks(node, inputs)
 
 
