@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pytensor.graph.basic import Constant
@@ -78,7 +78,7 @@ class ComparedRows:
     have of them.
     """
 
-    name: str
+    what: str
     chosen: np.ndarray
     numbers: np.ndarray
     n_values: int
@@ -88,20 +88,14 @@ class ComparedRows:
     logp: TensorVariable
     terms: TensorVariable | None
 
-    @property
-    def what(self) -> str:
-        """What it is, for messages."""
-        return f"the log-likelihood of {self.name!r}"
-
     def evaluate(self, points: Points, draws: int, whole: bool = False) -> tuple[Values, Values]:
         """Evaluate both sides; the model's graph of these rows alone, or the whole one."""
         own = Values.of(lambda seed: self._own(points, seed, whole), draws)
         expected = Values.of(lambda seed: self._of_logp(points.named, seed, whole), draws)
-        if any(map(_was_cut, graph_inputs([self.logp]))):
-            return own, expected._replace(
-                errors=expected.errors + CUT * (1.0 + np.abs(expected.values))
-            )
-        return own, expected
+        cut = CUT * any(map(_was_cut, graph_inputs([self.logp])))
+        with np.errstate(invalid="ignore"):
+            errors = expected.errors + cut * (1.0 + np.abs(expected.values))
+        return own, Values(expected.values, errors) if cut else expected
 
     def _own(self, points: Points, seed: int, whole: bool) -> np.ndarray:
         _, coefficients = points.read(seed)
@@ -131,10 +125,6 @@ class ComparedRows:
             return found.reshape(len(found), -1)
         return self._of_logp(points.named)
 
-    def place(self, i: int) -> str:
-        """Return the number of a row as text."""
-        return f" in row {self.numbers[i]:,}"
-
 
 def rows_of(graph: TensorVariable, chosen: np.ndarray) -> Callable[..., np.ndarray]:
     """Return `RowsOfGraph` of values, which are numbered in C order if the graph is a table."""
@@ -154,14 +144,10 @@ class ComparedRest:
     row, and `sums` the sums of such terms of rows that are out of core.
     """
 
+    what: ClassVar[str] = "the log density of priors, potentials and small observed variables"
     logp: TensorVariable
     terms: Sequence[TensorVariable]
     sums: Sequence[TensorVariable]
-
-    @property
-    def what(self) -> str:
-        """What it is, for messages."""
-        return "the log density of priors, potentials and small observed variables"
 
     def evaluate(self, points: Points, draws: int, whole: bool = False) -> tuple[Values, Values]:
         """Evaluate both sides."""
@@ -179,7 +165,3 @@ class ComparedRest:
     def expected(self, points: Points, with_checks: bool) -> np.ndarray:
         """Evaluate the model's own side; its checks are part of the graph."""
         return evaluate(function_of_points(self.logp), points.named)[:, None]
-
-    def place(self, i: int) -> str:
-        """Return an empty string: there is one number."""
-        return ""

@@ -107,7 +107,7 @@ def _compared_parts(
             ]
             members = [np.arange(len(numbers))] * len(regressions)
         chosen = choose_rows(regressions, members, anchor.parts[part], len(numbers), rng)
-        which = str(rv.name), chosen, numbers[chosen], len(numbers)
+        which = f"the log-likelihood of {str(rv.name)!r}", chosen, numbers[chosen], len(numbers)
         compared.append(ComparedRows(*which, regressions, members, first, logp, terms))
         first = part.stop
     others: list[Any] = [pt.as_tensor(v, allow_xtensor_conversion=True) for v in logps.values()]
@@ -130,9 +130,10 @@ def _compare(part: ComparedRows | ComparedRest, points: Points) -> None:
     if found is None:
         return
     own, expected, (t, base, i) = found
+    where = f" in row {part.numbers[i]:,}" if isinstance(part, ComparedRows) else ""
     at, base_at = points.describe(t), points.describe(base)
     raise UnsupportedModelError(
-        f"{part.what}, as Firefly reads it, is not the model's own{part.place(i)}. At "
+        f"{part.what}, as Firefly reads it, is not the model's own{where}. At "
         f"({at}) the model's is {expected.values[t, i]:.12g}, and Firefly reads "
         f"{own.values[t, i]:.12g}; at ({base_at}) they are {expected.values[base, i]:.12g} and "
         f"{own.values[base, i]:.12g}, and both must change by the same. If the likelihood is close "
