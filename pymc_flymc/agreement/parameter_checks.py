@@ -63,7 +63,7 @@ def violated_checks(
     rows = np.unique(np.unravel_index(chosen, logp.type.shape)[0])
     for check in [v.owner for v in ancestors([logp]) if _is_check(v)]:
         for margin in [each for condition in check.inputs[1:] for each in margins_of(condition)]:
-            if not free_inputs([margin]):
+            if not free_inputs([margin]) or None in margin.type.shape:
                 continue
             if margin.ndim and margin.type.shape[0] == n_rows != 1:
                 values = RowsOfGraph(margin, rows)(points)

@@ -41,8 +41,7 @@ class RowsOfGraph:
             found = evaluate(self._few, points, seed)
             if found.shape[1:2] in ((1,), shape[1:2]) and not np.isnan(found).all():
                 return np.broadcast_to(found, shape)
-        found = evaluate(self._all, points, seed)
-        found = found[:, self.rows] if found[0].size > 1 and found.shape[1] > 1 else found
+        found = evaluate(self._all, points, seed, self.rows)
         return np.broadcast_to(found.reshape(found.shape + (1,) * (len(shape) - found.ndim)), shape)
 
     @cached_property
@@ -97,9 +96,17 @@ def function_of_points(graph: TensorVariable) -> FunctionOfPoints:
     return inputs, RoundedFunction(inputs, [graph])
 
 
-def evaluate(function: FunctionOfPoints, points: Sequence[Point], seed: int = 0) -> np.ndarray:
-    """Return the values of a function at points; NaN where there is no density."""
+def evaluate(
+    function: FunctionOfPoints,
+    points: Sequence[Point],
+    seed: int = 0,
+    rows: np.ndarray | slice = slice(None),
+) -> np.ndarray:
+    """Return the values of a function at points, or some rows; NaN where there is no density."""
     inputs, of_arrays = function
-    found = [of_arrays(*(point[str(v.name)] for v in inputs), seed=seed) for point in points]
-    values = [np.array(np.nan) if each is None else each[0] for each in found]
+    values = []
+    for point in points:
+        found = of_arrays(*(point[str(v.name)] for v in inputs), seed=seed)
+        value = np.array(np.nan) if found is None else found[0]
+        values.append(value[rows] if np.shape(value)[:1] not in ((), (1,)) else value)
     return np.stack(np.broadcast_arrays(*values)).astype(np.float64)

@@ -103,8 +103,8 @@ MUTANTS: Rows = {
         ),
         (
             "the first rows for those chosen",
-            "found[:, self.rows] if",
-            "found[:, : len(self.rows)] if",
+            "value[rows] if",
+            "value if",
             COMPARED,
         ),
         (
