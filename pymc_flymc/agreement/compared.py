@@ -61,10 +61,19 @@ CUT = float(np.finfo(np.float32).eps)
 
 
 def _was_cut(v: Any) -> bool:
-    """Return whether a number of single precision has more bits than those that are written."""
-    if not isinstance(v, Constant) or getattr(v.type, "dtype", "") != "float32" or v.data.size > 1:
+    """Return whether a number, or its reciprocal, was rounded to single precision."""
+    if (
+        not isinstance(v, Constant)
+        or getattr(v.type, "dtype", "")[:5] != "float"
+        or np.size(v.data) != 1
+    ):
         return False
-    return bool(np.isfinite(v.data).all() and (np.frexp(v.data)[0] * 2.0**12 % 1.0).any())
+    with np.errstate(all="ignore"):
+        numbers = np.concatenate([np.ravel(v.data), 1.0 / np.ravel(v.data)], dtype=np.float64)
+        short = np.float32(numbers).astype(np.float64)
+        is_single = np.abs(short - numbers) <= np.finfo(np.float64).eps * np.abs(numbers)
+        # What is written, such as 0.5, has few bits.
+        return bool((is_single & (np.frexp(short)[0] * 2.0**12 % 1.0 != 0.0)).any())
 
 
 @dataclass(frozen=True)
