@@ -11,10 +11,10 @@ from pymc_flymc.regression.regression import Regression
 
 #: Number of observed values that are compared; all, if there are no more.
 ROWS = 1024
-#: This many of the largest and of the smallest predictors, outcomes, offsets and log-likelihoods
-#: are compared: at most one from each piece of `PIECE` rows.
+#: So many of the largest and of the smallest predictors, outcomes, offsets and log-likelihoods are
+#: compared: at most one from each piece of `PIECE` rows.
 ENDS, PIECE = 16, 512
-#: The largest value is compared in at most this many columns of a design.
+#: Number of columns of a design, at most, whose largest value is compared.
 COLUMNS = 128
 
 
@@ -25,7 +25,11 @@ def choose_rows(
     n_values: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Return the indices of values to compare: the extreme ones at anchors, and some at random."""
+    """Return numbers of observed values, sorted, shape (m,).
+
+    `members` are those that the rows of each regression belong to; at the anchors predictors and
+    log-likelihoods are large or small.
+    """
     if n_values <= ROWS:
         return np.arange(n_values)
     found = [np.empty(0, np.int64)]
@@ -60,7 +64,7 @@ def _extremes(regression: Regression, w: np.ndarray) -> np.ndarray:
 
 
 def _peaks(columns: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest number of each column in each piece, and its row, both (C, pieces)."""
+    """Return the largest number of each column in each piece, and its row: arrays (C, pieces)."""
     n = columns.shape[1]
     pieces = np.pad(columns, ((0, 0), (0, -n % PIECE)), mode="edge")
     pieces = pieces.reshape(len(columns), pieces.shape[1] // PIECE, PIECE)

@@ -1,18 +1,17 @@
 """Refuse to sample if the compiled density differs from the one that was read.
 
 Kernels run compiled code: the collapsed bounds with their statistics, and the factors of rows with
-their constants. At a few points this density is summed over the brightness of all rows. The sum
-must equal the density of the model as it was read, with the likelihoods of all rows.
+their constants. At a few points this density is summed over the brightness of all rows. That must
+be the density of the model as it was read, with the likelihoods of all rows.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from pymc_flymc.agreement.evaluation import function_of, of_reading, of_regression
-from pymc_flymc.agreement.perturbed import ALLOWED, rounded
-from pymc_flymc.agreement.values import NotKnownError, Rounded, Values, confirmed_disagreement
+from pymc_flymc.agreement.disagreement import confirmed_disagreement
+from pymc_flymc.agreement.reading import Coefficients, function_of, of_reading, of_regression
+from pymc_flymc.agreement.rounding import ALLOWED, Values, largest_change, rounded
 from pymc_flymc.bounds import Problem
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.factors import scratch_for
@@ -22,15 +21,16 @@ from pymc_flymc.kernels.row_terms import row_terms
 from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
 from pymc_flymc.regression.matrices import BLOCK
 from pymc_flymc.regression.passes import blocks_of
-from pymc_flymc.reporting import doing, log
+from pymc_flymc.reporting import doing
 from pymc_flymc.target.data import combine_rows, some_rows
 from pymc_flymc.target.target import Target
 from pymc_flymc.target.validation import describe
 
-#: Distances from the anchor, in units of the Laplace approximation, within and beyond limits.
+#: Distances from the anchor, in units of the Laplace approximation: within and beyond the limits
+#: of bounds.
 SCALES = (0.0, 1.0, 4.0)
-#: The sum of all rates is compared with the rates of the rows up to this size, at which half of the
-#: density's digits are left.
+#: The sum of all rates is compared with that of the rows if it is small enough to keep half of the
+#: digits of the density.
 LARGE = float(np.finfo(np.float64).eps ** -0.5)
 #: Number of rows for which rounding errors are drawn.
 SAMPLE = 512
@@ -38,15 +38,14 @@ SAMPLE = 512
 
 @doing("comparing what was compiled with what was read")
 def check_compiled(target: Target, problems: Sequence[Problem], others: np.ndarray) -> None:
-    """Compare what kernels run with the regressions that were read, on all rows."""
+    """Compare what kernels run with the regressions that were read, on all rows: refuse others."""
     rng = np.random.default_rng(20261124)
     geometry, n = target.geometry, len(target.geometry.centre)
     thetas = [geometry.unstandardise(scale * rng.standard_normal(n)) for scale in SCALES]
-    try:
-        found = confirmed_disagreement(_Comparison(target, problems, others, thetas))
-    except NotKnownError as error:
-        log.warning(f"the compiled density could not be compared with the model: {error}")
-        return
+    found = confirmed_disagreement(
+        _Comparison(target, problems, others, thetas),
+        "the compiled density could not be compared with the model",
+    )
     if found is None:
         return
     own, expected, (t, base, _) = found
@@ -78,37 +77,41 @@ class _Comparison:
         n_rows = sum(len(part.X) for part in target.data.parts)
         self.stride = max(1, n_rows // SAMPLE)
         #: Rounding errors of sums grow with the square root of their length (Higham & Mary 2019):
-        #: the sums are over the rows of a block, and over blocks.
+        #: sums over the rows of a block, and over blocks.
         self.growth = float(np.sqrt(BLOCK + n_rows / BLOCK))
 
     def __call__(self, draws: int) -> tuple[Values, Values]:
-        """Return the compiled and the read density, with `draws` draws of rounding errors."""
-        rest, coefficients = of_reading(self.target.graph, self.points, draws)
-        expected = rest
-        for problem, w in zip(self.problems, coefficients, strict=True):
-            expected = expected + self._of_rows(problem, w, draws)
-        known = np.isfinite(expected.values[:, 0])
-        own = [self._compiled(t, draws) if known[t] else None for t, _ in enumerate(self.points)]
-        return Values.stack(own), expected
+        """Return the compiled and the read density, with so many draws of rounding errors."""
+        read = [of_reading(self.target.graph, self.points, seed) for seed in range(draws + 1)]
+        rest = [each[0] for each in read]
+        values, errors = rest[0].copy(), largest_change(rest[0], rest[1:])
+        for i, problem in enumerate(self.problems):
+            values += self._of_rows(problem, read[0][1][i])
+            some = np.arange(0, len(problem.y), self.stride)
+            of_some = problem.likelihood, problem.design.rows(some), problem.y[some]
+            found = [of_regression(*of_some, each[1][i], seed) for seed, each in enumerate(read)]
+            moved = largest_change(found[0], found[1:]).sum(axis=1, keepdims=True)
+            errors += self.growth * self.stride * moved
+        own = [
+            self._compiled(t, draws) if np.isfinite(values[t, 0]) else (np.nan, np.inf)
+            for t in range(len(self.points))
+        ]
+        return Values(*np.array(own).T[:, :, None]), Values(values, errors)
 
-    def _of_rows(self, problem: Problem, coefficients: Sequence[Any], draws: int) -> Values:
-        """Return the sum of all rows' log-likelihoods; its errors are estimated from some rows."""
-        some = np.arange(0, len(problem.y), self.stride)
-        of_some = problem.likelihood, problem.design.rows(some), problem.y[some]
-        errors = of_regression(*of_some, coefficients, draws).sums().errors
-        function, found = function_of(problem.likelihood), []
-        for each in coefficients:
-            total = np.nan
-            if each is not None:
-                total = 0.0
-                for _, _, arguments, y in blocks_of(problem.design, problem.y, each[0]):
-                    columns = np.atleast_2d(y.T).astype(np.float64)
-                    value = function(*arguments, *columns, draws=0)
-                    total += np.nan if value is None else float(value[0][0].sum())
-            found.append(total)
-        return Values(np.array(found)[:, None], self.growth * self.stride * errors)
+    def _of_rows(self, problem: Problem, coefficients: Coefficients) -> np.ndarray:
+        """Add up the log-likelihoods of all rows at each point, shape (T, 1)."""
+        function, out = function_of(problem.likelihood), np.full((len(coefficients), 1), np.nan)
+        for t, w in enumerate(coefficients):
+            if w is None:
+                continue
+            out[t] = 0.0
+            for _, _, arguments, y in blocks_of(problem.design, problem.y, w):
+                columns = np.atleast_2d(y.T).astype(np.float64)
+                value = function(*arguments, *columns)
+                out[t] += np.nan if value is None else value[0].sum()
+        return out
 
-    def _compiled(self, t: int, draws: int) -> Rounded:
+    def _compiled(self, t: int, draws: int) -> tuple[float, float]:
         """Return the density at the t-th point, summed over the brightness of all rows."""
         target, data, rng = self.target, self.target.data, np.random.default_rng(t)
         theta, w, unused = self.points[t][0], np.empty(target.n_slopes), np.empty(target.n_slopes)
@@ -126,27 +129,30 @@ class _Comparison:
         for _ in range(draws):
             of_others, _ = self._rows(_rounded(some, rng), rounded(w, rng), t)
             moved = np.maximum(moved, np.abs(of_others - of_some))
-            # Compiled code may lose other digits than the graph in functions of theta, such as a
-            # covariance that is nearly singular.
+            # Of what is computed from theta, such as a covariance that is nearly singular, compiled
+            # code may lose other digits than the graph.
             near = rounded(theta, rng), rounded(self.statistics, rng)
             other = target.density(*near, unused)
             moved_density = max(moved_density, abs(other - density))
         error = ALLOWED * self.growth * (self.stride * moved.sum() + moved_density + of_rates)
-        return np.array(total), np.array(error)
+        return float(total), float(error)
 
     def _rows(self, rows: Rows | SeveralRows, w: np.ndarray, t: int) -> tuple[np.ndarray, float]:
-        """Return the factors of rows, summed over brightness, and the sum of finite rates."""
-        # A factor is log L less the bound. Rows that a surrogate treats exactly are left out.
+        """Return the factors of rows, summed over their brightness, and the sum of finite rates.
+
+        Rows that a surrogate treats exactly are left out. A factor is log L less what is collapsed.
+        """
         target = self.target
         surrogate = target.data.exact is not None
         index = np.arange(sum(len(part.X) for part in parts_of(rows)))
         if surrogate:
             (only,) = parts_of(rows)
             index = index[only.constants[:, [ROW.near, ROW.beyond]].any(axis=1)]
-        # Kernels with gradients also have a function without a gradient: both are compared.
+        # Kernels with gradients have two functions of a row, with and without a gradient: each is
+        # compared at some points.
         with_gradient = bool(target.factor_gradients) and not surrogate and t % 2 == 1
         factors, rates = self._terms(rows, w, index, with_gradient)
-        if target.subsamples:  # bright and dark; a row that is kept bright has an infinite rate
+        if target.subsamples:  # the sum of bright and dark; a rate is infinite if kept bright
             factors = np.logaddexp(factors, -rates)
         return factors, float(rates[rates < np.inf].sum())
 
@@ -167,13 +173,13 @@ def _all_rates(rows: Rows | SeveralRows, w: np.ndarray) -> float:
 
 
 def _some(rows: Rows | SeveralRows, stride: int) -> Rows | SeveralRows:
-    """Return copies of every `stride`-th row."""
+    """Return copies of every so-many-th row."""
     parts = [some_rows(part, np.arange(0, len(part.X), stride)) for part in parts_of(rows)]
     return combine_rows(parts, [*np.diff(rows.place)] if isinstance(rows, SeveralRows) else [])
 
 
 def _rounded(rows: Rows | SeveralRows, rng: np.random.Generator) -> Rows | SeveralRows:
-    """Return rows with random rounding errors in their constants."""
+    """Return rows with errors of rounding in their constants."""
     parts = [
         part._replace(constants=read_only(rounded(part.constants, rng))) for part in parts_of(rows)
     ]

@@ -3,6 +3,7 @@
 Checks evaluate the likelihood of all rows. A Python call for each row takes a minute per million.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,14 @@ _NAMES: dict[Any, str] = {
 }
 
 
-def of_arrays(node: Apply) -> Apply:
-    """Return a node that evaluates whole arrays, if there is a function for it here."""
+def of_arrays(node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+    """Return what evaluates whole arrays in the place of a node, if there is a function for it."""
     operation = getattr(node.op, "scalar_op", None)
     name = _NAMES.get(operation)
     if name is None:
-        return node
-    spec = f"{__name__}.{name}", len(node.inputs), 1
-    return Elemwise(operation, nfunc_spec=spec).make_node(*node.inputs)
+        return None
+    return (
+        Elemwise(operation, nfunc_spec=(f"{__name__}.{name}", len(inputs), 1))
+        .make_node(*inputs)
+        .outputs
+    )

@@ -1,13 +1,11 @@
 """Conditions that a model's distributions set on their parameters, evaluated on some rows.
 
-PyMC writes them into a density, ``sigma > 0`` or ``0 <= p <= 1``, and compares numbers. Here the
-sides are subtracted: a probability rounded to above one is no violation, nor is a scale that has
-underflowed.
+PyMC writes them into a density, ``sigma > 0`` or ``0 <= p <= 1``, and compares numbers. Here sides
+are subtracted: a probability that was rounded to above one is no violation, nor is a scale that has
+underflowed to zero.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,20 +17,26 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.agreement.all_of_graph import AllOfGraph
-from pymc_flymc.agreement.compared import WHOLE
-from pymc_flymc.agreement.evaluation import Point, of_graph
-from pymc_flymc.agreement.gathering import NotGatheredError, RowsOfGraph
-from pymc_flymc.agreement.values import MANY
+from pymc_flymc.agreement.rows_of_graph import (
+    Point,
+    RowsOfGraph,
+    evaluate,
+    function_of_points,
+)
 from pymc_flymc.compat.pymc import CheckParameterValue
-from pymc_flymc.graphs.tools import free_inputs, known_size
+from pymc_flymc.graphs.tools import free_inputs
 
+#: Margins below zero by no more are rounding errors.
+TOLERANCE = 1e-9
 #: Operations whose results are all true only if all their arguments are.
 _TOGETHER = (Alloc, DimShuffle, Join, MakeVector, Reshape, ScalarFromTensor, SpecifyShape)
 
 
 def margins_of(condition: Variable) -> list[TensorVariable]:
-    """Return numbers that are negative where an inequality is violated, zero at its boundary."""
+    """Return numbers that are negative where a condition does not hold, zero where it just does.
+
+    It must hold for each element; of it, what is not made of inequalities is left out.
+    """
     node: Any = condition.owner
     if node is None:
         return []
@@ -50,48 +54,25 @@ def margins_of(condition: Variable) -> list[TensorVariable]:
 def violated_checks(
     logp: TensorVariable, chosen: np.ndarray, points: Sequence[Point]
 ) -> list[str | None]:
-    """Return the model's message for a violated condition on some rows, or None, for each point."""
+    """Return what a model says of a condition on parameters that does not hold, for each point.
+
+    None stands for points at which all that are known hold on some rows of `logp`, from `freeze`.
+    """
     found: list[str | None] = [None] * len(points)
+    n_rows = logp.type.shape[0]
     rows = np.unique(np.unravel_index(chosen, logp.type.shape)[0])
     for check in [v.owner for v in ancestors([logp]) if _is_check(v)]:
         for margin in [each for condition in check.inputs[1:] for each in margins_of(condition)]:
-            negative = _negative(margin, logp.type.shape[0], rows)
-            if negative is not None and negative(points, 0).any():
-                for t in np.flatnonzero(negative(points, MANY)):
-                    found[t] = str(check.op.msg)
+            if not free_inputs([margin]) or None in margin.type.shape:
+                continue
+            if margin.ndim and margin.type.shape[0] == n_rows != 1:
+                values = RowsOfGraph(margin, rows)(points)
+            else:
+                values = evaluate(function_of_points(margin), points)
+            for t in np.flatnonzero((values.reshape(len(points), -1) < -TOLERANCE).any(axis=1)):
+                found[t] = str(check.op.msg)
     return found
 
 
 def _is_check(v: Variable) -> bool:
     return v.owner is not None and isinstance(v.owner.op, CheckParameterValue)
-
-
-def _negative(
-    margin: TensorVariable, n_rows: int | None, rows: np.ndarray
-) -> Callable[[Sequence[Point], int], np.ndarray] | None:
-    """Return whether rows of a known margin are negative, as a function of points and draws."""
-    shape = margin.type.shape
-    if not free_inputs([margin]) or None in shape:
-        return None
-    if not margin.ndim:
-        return partial(_any_negative, margin)
-    size = known_size(margin)
-    takes: list[RowsOfGraph | AllOfGraph] = []
-    if shape[0] == n_rows and n_rows != 1:
-        values = np.arange(size).reshape(shape[0], -1)[rows]
-        takes.append(RowsOfGraph(values.ravel()))
-    if size <= WHOLE:
-        takes.append(AllOfGraph(np.arange(size)))
-    for take in takes:
-        with suppress(NotGatheredError):
-            some = take(margin)
-            data = dict(zip(take.inputs, take.values, strict=True))
-            return partial(_any_negative, some, m=take.m, data=data)
-    return None
-
-
-def _any_negative(
-    margin: TensorVariable, points: Sequence[Point], draws: int, m: int = 1, data: Any = None
-) -> np.ndarray:
-    found = of_graph(margin, points, draws, m, data)
-    return np.any(found.values < -found.errors, axis=1)

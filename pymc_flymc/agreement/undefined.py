@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_flymc.agreement.compared import ComparedRest, ComparedRows, Points
-from pymc_flymc.agreement.gathering import NotGatheredError
 from pymc_flymc.agreement.negative_factors import negative_together
 from pymc_flymc.agreement.parameter_checks import violated_checks
 from pymc_flymc.anchor.anchor import Anchor
@@ -42,16 +41,13 @@ def check_defined(points: Points, parts: Sequence[ComparedRows | ComparedRest]) 
     lost = points.at(~_is_read(points))
     if not lost.flat:
         return
-    try:
-        for with_checks in (False, True):  # PyMC's own functions may have values beyond its checks
-            known = np.ones(len(lost.flat), bool)
-            for part in parts:
-                known &= np.isfinite(part.expected(lost, with_checks).values).all(axis=1)
-            lost = lost.at(known & (np.cumsum(known) <= SOME))
-            if not lost.flat:
-                return
-    except NotGatheredError:
-        return
+    for with_checks in (False, True):  # PyMC's own functions may have values beyond its checks
+        known = np.ones(len(lost.flat), bool)
+        for part in parts:
+            known &= np.isfinite(part.expected(lost, with_checks)).all(axis=1)
+        lost = lost.at(known & (np.cumsum(known) <= SOME))
+        if not lost.flat:
+            return
     raise UnsupportedModelError(
         f"the model has a density at ({lost.describe(0)}), and what Firefly reads of it has none "
         "there, so that no chain would go there: it takes logarithms of scales, variances and "
@@ -68,27 +64,24 @@ def check_possible(points: Points, parts: Sequence[ComparedRows]) -> None:
         beyond = _is_read(points) & np.array([message is not None for message in violated])
         if not beyond.any():
             continue
-        try:
-            own, _ = rows.evaluate(points, 0)
-            beyond &= np.isfinite(own.values).all(axis=1)
-            for t in np.flatnonzero(beyond)[:SOME]:
-                at = points.at(np.arange(len(points.flat)) == t)
-                # A failed check of one component of a mixture leaves the other components.
-                if np.isneginf(rows.expected(at, True).values).any():
-                    raise UnsupportedModelError(
-                        f"the model has no density at ({at.describe(0)}), where {violated[t]!r} "
-                        "does not hold, and what Firefly reads of it has one. Give the variable "
-                        "a prior that does not go there, such as pm.Beta for a probability, "
-                        f"and please report this model"
-                    )
-        except NotGatheredError:
-            continue
+        own, _ = rows.evaluate(points, 0)
+        beyond &= np.isfinite(own.values).all(axis=1)
+        for t in np.flatnonzero(beyond)[:SOME]:
+            at = points.at(np.arange(len(points.flat)) == t)
+            # A failed check of one component of a mixture leaves the other components.
+            if np.isneginf(rows.expected(at, True)).any():
+                raise UnsupportedModelError(
+                    f"the model has no density at ({at.describe(0)}), where {violated[t]!r} "
+                    "does not hold, and what Firefly reads of it has one. Give the variable "
+                    "a prior that does not go there, such as pm.Beta for a probability, "
+                    "and please report this model"
+                )
 
 
 def _is_read(points: Points) -> np.ndarray:
     """Return at which points what was read has a density, apart from its rows."""
     rest, coefficients = points.read(0)
-    finite = np.isfinite(rest.values[:, 0])
+    finite = np.isfinite(rest[:, 0])
     for of_part in coefficients:
-        finite &= [each is not None and bool(np.isfinite(each[0]).all()) for each in of_part]
+        finite &= [each is not None and bool(np.isfinite(each).all()) for each in of_part]
     return finite

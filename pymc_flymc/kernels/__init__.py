@@ -8,6 +8,7 @@ bright rows; `sweeps` update z given theta, with `dark_rates`. Then the kernels:
 `slice`; `hamiltonian`, with `trajectory` and `step_size`; `joint`, with `fresh_brightness`;
 `surrogate`, with `surrogate_density`, which combines trajectories and joint updates; and `local`,
 with `group_effects` and `group_brightness`. All but `local` begin a draw with `rescaling`, moves of
-`shared_scales` and along `shifts`. `quadratic` evaluates collapsed sums, and `radius_powers` other numbers that rows
-share. `row_terms` is for checks, and `caching` decides where compiled code is kept.
+`shared_scales` and along `shifts`. `quadratic` evaluates collapsed sums, and `radius_powers` other
+numbers that rows share. `row_terms` is for checks, and `caching` decides where compiled code is
+kept.
 """

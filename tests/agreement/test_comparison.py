@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from pytensor.sparse import as_sparse_variable, structured_dot
 from scipy.sparse import csr_matrix
 
 from pymc_flymc import UnsupportedModelError
-from pymc_flymc.agreement import compared as module
 from pymc_flymc.agreement.chosen_rows import ROWS, choose_rows
+from pymc_flymc.agreement.rounding import RoundedFunction
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.reading import tables
 from pymc_flymc.reading.model import read_model
@@ -126,20 +127,28 @@ def test_a_model_in_single_precision():
     compare(model, read_model(model))
 
 
-def test_rows_that_cannot_be_taken_apart(caplog, monkeypatch):
-    """Of few all are evaluated together, and of many the log says it."""
-    logistic = model_of(lambda eta: pm.Bernoulli("y", logit_p=eta, observed=BINARY))
-    reading = read_model(logistic)
-
-    def refuse(self, graph):
-        raise module.NotGatheredError("Scan")
-
-    monkeypatch.setattr(module.RowsOfGraph, "__call__", refuse)
-    compare(logistic, reading)
-    monkeypatch.setattr(module, "WHOLE", N - 1)
-    with caplog.at_level("INFO", "pymc.flymc"):
-        compare(logistic, reading)
-    assert "the log-likelihood of 'y' could not be compared with the model's own" in caplog.text
+@pytest.mark.parametrize(
+    "predictor",
+    [
+        lambda b, x: (x @ b)[::-1],
+        lambda b, x: pt.concatenate([x[:9] @ b, x[9:] @ b]),
+        lambda b, x: b[0] + b[1] * np.arange(len(x)) / len(x),
+    ],
+    ids=["backwards", "blocks", "numbers of rows"],
+)
+def test_rows_that_are_not_those_of_the_data(predictor):
+    """What is evaluated for a few rows is a guess, and no reason to refuse a model, or not to."""
+    n = 2 * ROWS
+    x = np.column_stack([np.ones(n), RNG.normal(size=n)])
+    with pm.Model() as model:
+        eta = predictor(pm.Normal("b", START, 1.0), x)
+        pm.Bernoulli("y", logit_p=eta, observed=RNG.integers(0, 2, n))
+    reading = read_model(model)
+    compare(model, reading)
+    (part,) = reading.regressions
+    wrong = replace(part, design=replace(part.design, X=np.roll(part.design.X, 1, axis=0)))
+    with pytest.raises(UnsupportedModelError, match="as Firefly reads it"):
+        compare(model, replace(reading, regressions=(wrong,)))
 
 
 def test_a_density_where_the_reading_has_none():
@@ -210,16 +219,13 @@ def test_products_that_are_read_with_all_their_signs():
     compare(model, read_model(model), 0.1)
 
 
-@pytest.mark.parametrize("all_at_once", [False, True])
-def test_values_beyond_checks_are_no_density(all_at_once, monkeypatch):
+def test_values_beyond_checks_are_no_density():
     """PyMC's own function of a negative nu or sigma has one, which its checks refuse."""
 
     def observe(eta):
         nu, s = pm.Normal("nu", 1.0, 1.0), pm.Normal("s", 0.5, 1.0)
         pm.StudentT("y", nu=nu, mu=eta, sigma=s, observed=X[:, 1])
 
-    if all_at_once:
-        monkeypatch.setattr(module, "RowsOfGraph", module.AllOfGraph)
     model = model_of(observe)
     compare(model, read_model(model))
 
@@ -227,10 +233,10 @@ def test_values_beyond_checks_are_no_density(all_at_once, monkeypatch):
 def test_what_cannot_be_evaluated_is_not_silent(caplog, monkeypatch):
     """Were it, an error in the evaluation itself would let all models through."""
 
-    def fails(*arguments):
-        raise TypeError("not to be evaluated")
+    def fails(self, *arguments, seed=0):
+        return None
 
-    monkeypatch.setattr("pymc_flymc.agreement.perturbed.rounded", fails)
+    monkeypatch.setattr(RoundedFunction, "__call__", fails)
     model = model_of(bernoulli(sigmoid)(BINARY))
     compare(model, read_model(model))
     assert caplog.text.count("could not be compared with the model's own: there are no two") == 2
@@ -270,12 +276,10 @@ def test_extreme_rows_are_among_those_compared(monkeypatch):
 
 
 def test_tables(monkeypatch):
-    """Their values are compared with the model's own, one by one and not as a whole."""
     answers = RNG.integers(0, 2, (12, 5))
     with pm.Model() as model:
         persons, items = pm.Normal("persons", shape=12), pm.Normal("items", shape=5)
         pm.Bernoulli("y", logit_p=persons[:, None] - items, observed=answers)
-    monkeypatch.setattr(module, "AllOfGraph", None)
     compare(model, read_model(model))
     take = tables._TableRows._take
     monkeypatch.setattr(tables._TableRows, "_check", lambda *_: None)

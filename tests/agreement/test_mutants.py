@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_flymc import UnsupportedModelError, weighted
-from pymc_flymc.agreement.perturbed import RoundedFunction
+from pymc_flymc.agreement.rounding import RoundedFunction
 from pymc_flymc.likelihoods import BernoulliCloglog, BernoulliProbit, StudentTScales
 from pymc_flymc.reading.model import read_model
 from tests.support.readings import compare
@@ -336,11 +336,11 @@ def evaluated_once():
     """What is no mutant's own, the model's values above all, is the same for all of its mutants."""
     original, found = RoundedFunction.__call__, {}
 
-    def once(self, *arguments, draws):
+    def once(self, *arguments, seed=0):
         contents = tuple((each.shape, each.dtype.str, each.tobytes()) for each in arguments)
-        key = self, contents, draws
+        key = self, contents, seed
         if key not in found:
-            found[key] = original(self, *arguments, draws=draws)
+            found[key] = original(self, *arguments, seed=seed)
         return found[key]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Rows
 
 READ = "tests/reading/test_taken_rows.py"
-COMPARED = "tests/agreement/test_gathering.py"
+COMPARED = "tests/agreement/test_rows_of_graph.py"
 MUTANTS: Rows = {
     "reading/taken_rows.py": [
         (
@@ -94,23 +94,23 @@ MUTANTS: Rows = {
             f"{READ}::test_rows_are_those_of_the_data[of one row]",
         ),
     ],
-    "agreement/other_rows.py": [
+    "agreement/rows_of_graph.py": [
         (
-            "joined rows in the order of their parts",
-            "order = np.argsort(np.concatenate(own))",
-            "order = np.arange(len(rows))",
+            "a guess for what is evaluated with all rows",
+            "if not whole and self._few is not None:",
+            "if self._few is not None:",
             COMPARED,
         ),
         (
-            "numbers of joined rows for those of a part",
-            "(v, axis, rows[which] - start)",
-            "(v, axis, rows[which])",
+            "the first rows for those chosen",
+            "value[rows] if",
+            "value if",
             COMPARED,
         ),
         (
-            "the first rows of what is indexed",
-            "numbers = np.arange(length)[numbers_of(index[place])][rows]",
-            "numbers = np.arange(length)[rows]",
+            "numbers of all rows in an index of a few",
+            "data = np.arange(len(data), dtype=data.dtype)",
+            "pass",
             COMPARED,
         ),
     ],
