@@ -99,7 +99,7 @@ def split_coefficients(anchor: AnchorPart, sparse: SparseColumns) -> Coefficient
         own[source] -= shift.weights
     sds = _sds(_variances(factor, within, shifts), diagonal, own)
     free = int(np.count_nonzero(factor[:m].any(axis=1)))
-    free = max(free - np.count_nonzero(spanned), min(free, 1))
+    free = max(free - int(np.count_nonzero(spanned)), min(free, 1))
     limit, typical = 0.0, 0.0
     if free:
         limit = DENSE_WIDTH * chi_quantile(DENSE_QUANTILE, free)

@@ -11,6 +11,7 @@ from pymc.sampling.mcmc import sample
 from pymc.sampling.parallel import ProcessAdapter
 from pymc.stats.convergence import WarningType
 from pymc.step_methods.compound import BlockedStep, StepMethodState
+from pytensor.graph.rewriting.basic import in2out
 from rich.progress import TextColumn
 from rich.table import Column
 
@@ -48,6 +49,8 @@ CustomSymbolicDistRV = private("pymc.distributions.custom:CustomSymbolicDistRV",
 #: scale has underflowed to zero, the density is zero. Other exceptions are raised.
 CHECKS = "local_check_parameter_to_ninf_switch"
 _parameters = "parameters without a density end a run"
+#: The same for a graph that has no other rewrites.
+REPLACE_CHECKS = in2out(private(f"pymc.logprob.utils:{CHECKS}", _parameters))
 CheckParameterValue = private("pymc.logprob.utils:CheckParameterValue", _parameters)
 ParameterValueError = private("pymc.logprob.utils:ParameterValueError", _parameters)
 
