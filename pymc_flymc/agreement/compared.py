@@ -141,7 +141,8 @@ def rows_of(graph: TensorVariable, chosen: np.ndarray) -> Callable[..., np.ndarr
         return RowsOfGraph(graph, chosen)
     rows, *others = np.unravel_index(chosen, graph.type.shape)
     rows, at = np.unique(rows, return_inverse=True)
-    of_rows, places = RowsOfGraph(graph, rows), (slice(None), at, *others)
+    of_rows = RowsOfGraph(graph, rows)
+    places: Any = (slice(None), at, *others)
     return lambda *which: of_rows(*which)[places]
 
 
