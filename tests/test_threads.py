@@ -141,10 +141,10 @@ def drawn(seed):
     """Draws of a chain that tunes far from its anchor, which moves meanwhile."""
     model = counts(seed)
     with model:
-        step = FireflyHMC(anchor={"a": 2.0, "scale": 0.5}, transitions=1)
-    step.setup_chain(np.random.default_rng(seed), 50, 1)
+        step = FireflyHMC(anchor={"a": 2.0, "scale": 0.5})
+    step.setup_chain(np.random.default_rng(seed), 100, 1)
     step.tune, point = True, model.initial_point()
-    for _ in range(50):
+    for _ in range(100):
         point, (stats,) = step.step(point)
     return np.concatenate([np.ravel(each) for each in point.values()]), stats["anchor_moved"]
 
