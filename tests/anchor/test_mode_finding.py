@@ -9,6 +9,7 @@ from pymc_flymc.anchor.maximum import TOLERANCE
 from pymc_flymc.anchor.mode_finding import LARGEST_TOLERANCE, TALL_TOLERANCE
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.regression.matrices import LARGEST_DENSE
+from pymc_flymc.steps import setup
 from pymc_flymc.steps.setup import read
 from tests.support.data import log_sigmoid, logistic_rows, standardised
 from tests.support.models import logistic_model
@@ -336,6 +337,7 @@ def test_models_of_many_terms():
     assert distance_to_mode(X, y, found.problems[0].anchor.theta)[0] < NEAR
 
 
+@pytest.mark.slow
 def test_quantiles_of_groups_of_uneven_sizes():
     """Effects of groups of a row went further and further: rows far off have no curvature."""
     rng, n, n_groups = np.random.default_rng(1), 20_000, 400
