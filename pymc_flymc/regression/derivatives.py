@@ -93,7 +93,7 @@ class RowDerivatives:
         nuisances = [pt.vector(f"nuisance_{i}", dtype="float64", shape=(1,)) for i in range(s)]
         y = [pt.vector(name, dtype="float64") for name in ("y", *likelihood.row_data)]
         arguments = [*etas, *nuisances]
-        if self._is_smoothed:
+        if isinstance(likelihood, SmoothedLikelihood):
             rounding = pt.vector("rounding", dtype="float64")
             self._value = likelihood.smoothed(arguments, outcome(likelihood, y), rounding)
             y.append(rounding)
