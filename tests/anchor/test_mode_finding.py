@@ -337,6 +337,7 @@ def test_models_of_many_terms():
     assert distance_to_mode(X, y, found.problems[0].anchor.theta)[0] < NEAR
 
 
+@pytest.mark.slow
 def test_quantiles_of_groups_of_uneven_sizes():
     """Effects of groups of a row went further and further: rows far off have no curvature."""
     rng, n, n_groups = np.random.default_rng(1), 20_000, 400
