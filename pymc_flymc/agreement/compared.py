@@ -142,7 +142,8 @@ def rows_of(graph: TensorVariable, chosen: np.ndarray) -> Callable[..., np.ndarr
     rows, *others = np.unravel_index(chosen, graph.type.shape)
     rows, at = np.unique(rows, return_inverse=True)
     of_rows = RowsOfGraph(graph, rows)
-    return lambda *which: of_rows(*which)[(slice(None), at, *others)]
+    index: list[Any] = [slice(None), at, *others]
+    return lambda *which: of_rows(*which)[tuple(index)]
 
 
 @dataclass(frozen=True)
