@@ -60,7 +60,8 @@ class Durations(SmoothFamily):
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the log scale, from the graph of the scale, and which values are censored."""
         kind, state, from_left = censoring_of(rv, lowest=0.0)
-        *shapes, scale = map(simplified, kind.owner.op.dist_params(kind.owner))
+        parameters = kind.owner.op.dist_params(kind.owner)
+        *shapes, scale = (simplified(each, of_rows=False) for each in parameters)
         number = known_number(shapes[0], "alpha", rv, "") if shapes else 1.0
         power = 1.0 if isinstance(kind.owner.op, GammaRV) else number
         likelihood = replace(
@@ -133,7 +134,7 @@ class GammaFree(Family):
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the logarithms of the mean and of the shape."""
         alpha, scale = rv.owner.op.dist_params(rv.owner)
-        shape = simplified(alpha)
+        shape = simplified(alpha, of_rows=False)
         if not all(shape.type.broadcastable):
             raise UnsupportedModelError(
                 f"alpha of the observed variable {rv.name!r} has a value for each row, as it has "

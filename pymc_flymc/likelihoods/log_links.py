@@ -14,7 +14,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
-from pymc_flymc.graphs.tools import first_equals, free_inputs, known_size
+from pymc_flymc.graphs.tools import first_equals, free_inputs
 from pymc_flymc.likelihoods.guards import RANDOM
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.products import factors_of, is_from, without
@@ -147,4 +147,4 @@ def _has_no_data(v: TensorVariable) -> bool:
         return None if u.owner is None or isinstance(u.owner.op, RANDOM) else u.owner.inputs
 
     leaves = (u for u in walk([v], inputs_of) if inputs_of(u) is None)
-    return all(u.owner is not None or known_size(u) == 1 for u in leaves)
+    return all(u.owner or all(getattr(u.type, "broadcastable", ())) for u in leaves)

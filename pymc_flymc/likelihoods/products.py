@@ -14,14 +14,14 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.graphs.tools import first_equals, free_inputs
 
 
-def simplified(v: TensorVariable, signs: bool = True) -> Any:
+def simplified(v: TensorVariable, signs: bool = True, of_rows: bool = True) -> Any:
     """Return a product of powers without factors that cancel; the same variable if none does.
 
     ``mu**2 / (mu / s)**2`` is ``s**2``: a shape that PyMC computes from a mean and a standard
     deviation is one for all rows if these are in proportion. PyMC multiplies it by the sign of the
-    standard deviation. Signs are left out of what is positive, and of what differs by row: the mean
-    has the same factor, and a predictor is its logarithm. Without `signs` all are left out, which
-    is right only where they are one.
+    standard deviation. Signs are left out of what is positive. Without `signs` all are left out,
+    which is right only where they are one. Without `of_rows` those of factors that differ by row
+    are: they are one where a mean that has the same factors has a logarithm.
     """
     powers = _powers(v, first_equals(v))
     ones = [u for u in powers if is_from(u, ps.Sign)]
@@ -30,7 +30,9 @@ def simplified(v: TensorVariable, signs: bool = True) -> Any:
             w for w, p in _powers(u.owner.inputs[0], {}).items() if p % 2 and not _is_positive(w)
         ]
         del powers[u]
-        powers.update((pt.sign(w), 1.0) for w in odd if signs and all(w.type.broadcastable))
+        powers.update(
+            (pt.sign(w), 1.0) for w in odd if signs and (of_rows or all(w.type.broadcastable))
+        )
     if all(powers.values()) and not ones:
         return v
     product: Any = pt.constant(1.0)

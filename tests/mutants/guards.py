@@ -20,7 +20,7 @@ MUTANTS: Rows = {
         ),
         (
             "guards of other variables",
-            "v is not variable and v.name and isinstance(v.owner.op, _RANDOM)",
+            "v is not variable and v.name and isinstance(v.owner.op, RANDOM)",
             "False",
             f"{GUARDED}::test_a_guard_of_a_prior",
         ),
