@@ -88,7 +88,7 @@ class Design:
 
     @cached_property
     def common_shifts(self) -> CommonShifts:
-        """Directions in the sparse columns' coefficients that change no predictor, from all rows."""
+        """Directions in the coefficients of sparse columns that change no predictor."""
         return find_common_shifts(self.sparse)
 
     def check_one_radius(self, name: str) -> None:
