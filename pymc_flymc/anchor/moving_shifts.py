@@ -84,14 +84,16 @@ def _directions(
 
 def _of_predictor(design: Design, information: SymmetricMatrix) -> Iterator[np.ndarray]:
     """Yield directions in the coefficients of one predictor that do not change it."""
-    common, q = design.sparse.common_shifts, design.n_sparse
+    common, q = design.common_shifts, design.n_sparse
     m = design.width - q
     for source, target in zip(common.sources, common.targets, strict=True):
         out = np.zeros(design.width)
         out[m + source], out[m + target] = 1.0, -1.0
         yield out
-    within, spanned = within_factors(information.arrow(q), common.factors)
-    for column in np.flatnonzero(spanned):
-        out = np.zeros(design.width)
-        out[column], out[m:] = 1.0, -within[:, column]
-        yield out
+    # Against each factor by itself: the prior leaves the means of few effects the most room.
+    for factor in common.factors:
+        within, spanned = within_factors(information.arrow(q), [factor])
+        for column in np.flatnonzero(spanned):
+            out = np.zeros(design.width)
+            out[column], out[m:] = 1.0, -within[:, column]
+            yield out

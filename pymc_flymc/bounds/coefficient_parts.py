@@ -11,9 +11,8 @@ from scipy.sparse import diags_array
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.chi import chi_moment, chi_quantile
 from pymc_flymc.kernels.radius_powers import PackedShift
-from pymc_flymc.regression.common_shifts import within_factors
+from pymc_flymc.regression.common_shifts import CommonShifts, within_factors
 from pymc_flymc.regression.matrices import RowMatrix
-from pymc_flymc.regression.sparse_columns import SparseColumns
 
 #: Limits beyond which remainders have a second power. That of an effect is so many posterior sds.
 #: That of the dense part's radius is this quantile times this width.
@@ -70,9 +69,8 @@ class CoefficientParts:
         return np.sqrt(np.einsum("ij,ij->i", centred, centred))
 
 
-def split_coefficients(anchor: AnchorPart, sparse: SparseColumns) -> CoefficientParts:
+def split_coefficients(anchor: AnchorPart, n_sparse: int, common: CommonShifts) -> CoefficientParts:
     """Split coefficients, the last of which are those of sparse columns."""
-    n_sparse, common = sparse.n_columns, sparse.common_shifts
     information = anchor.expansion.information.arrow(n_sparse)
     dense, cross, effects = information.dense, information.cross, information.sparse
     m, factor, diagonal = len(dense), anchor.w_factor, effects.diagonal()

@@ -84,7 +84,7 @@ class TaylorInParts(ExpansionBound):
     ) -> Preparation:
         """Bound the remainders of all rows, in one pass over the data; see `Taylor.prepare`."""
         design, own, q = problem.design, problem.own, self.n_sparse
-        parts = split_coefficients(own, design.sparse)
+        parts = split_coefficients(own, q, design.common_shifts)
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         bright = np.empty(design.n_rows, np.float32)
 
@@ -120,7 +120,8 @@ class TaylorInParts(ExpansionBound):
 
     def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
         """Bright rows expected over the Laplace approximation, from every stride-th row."""
-        parts, total = split_coefficients(problem.own, problem.design.sparse), 0.0
+        common, total = problem.design.common_shifts, 0.0
+        parts = split_coefficients(problem.own, self.n_sparse, common)
         for _, x, eta, y in iterate_rows(problem.design, problem.y, problem.own.w, stride):
             bright = -np.expm1(-self.remainders(problem, parts, x, eta[0], y)[3])
             total += float(bright[bright > above].sum())

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
 
-if TYPE_CHECKING:
-    from pymc_flymc.regression.matrices import SymmetricMatrix
-    from pymc_flymc.regression.sparse_columns import SparseColumns
+from pymc_flymc.regression.matrices import SymmetricMatrix
+from pymc_flymc.regression.sparse_columns import SparseColumns
 
 #: A dense column is the same in all rows of a level if this share of its square, or less, is left.
 LEFT = 1e-11

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from pymc_flymc.regression import matrices
+from pymc_flymc.regression.common_shifts import CommonShifts, find_common_shifts
 from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.threads import in_order
 
@@ -74,6 +76,11 @@ class Design:
             return matrices.RowMatrix
         many = self.n_sparse > matrices.FEW_SPARSE
         return matrices.SquareRows if many else matrices.DenseRows
+
+    @cached_property
+    def common_shifts(self) -> CommonShifts:
+        """Directions in the coefficients of sparse columns that change no predictor."""
+        return find_common_shifts(self.sparse)
 
     def check_one_radius(self, name: str) -> None:
         """Refuse a bound with one radius for all coefficients if rows depend on few of them."""

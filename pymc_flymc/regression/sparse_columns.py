@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 
 import numpy as np
 from scipy.sparse import csr_array
-
-from pymc_flymc.regression.common_shifts import CommonShifts, find_common_shifts
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +145,6 @@ class SparseColumns:
             np.array_equal(getattr(self, each.name), getattr(other, each.name))
             for each in fields(self)
         )
-
-    @cached_property
-    def common_shifts(self) -> CommonShifts:
-        """Directions in the coefficients that leave all products alone, from one pass over rows."""
-        return find_common_shifts(self)
 
     def counts(self) -> np.ndarray:
         """Return how many numbers each column has, shape (Q,)."""

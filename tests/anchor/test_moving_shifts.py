@@ -32,9 +32,8 @@ def test_no_predictor_changes_along_shifts():
     """The two factors' against each other, and two columns' against their own effects."""
     setup = with_effects(non_centred)
     shifts, (problem,) = setup.graph.shifts, setup.problems
-    assert shifts.n_shifts == 3
-    # The intercept's and the slope's with the larger factor, and the factors' with each other.
-    assert sorted(np.diff(shifts.first)) == [G + 1, G + 1, G + K]
+    # The intercept's with each factor, the factors' with each other, and the slope's.
+    assert sorted(np.diff(shifts.first)) == [K + 1, G + 1, G + 1, G + K]
     density = expanded_density(setup.graph, setup.others)
     for _ in range(3):
         theta = RNG.normal(size=len(setup.theta))

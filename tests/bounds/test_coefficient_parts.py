@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from pymc_flymc.bounds.coefficient_parts import split_coefficients
 from pymc_flymc.kernels.layout import HEADER, PARTS_SHARED, Header
 from pymc_flymc.kernels.radius_powers import radius_powers_kernel
+from pymc_flymc.regression.common_shifts import find_common_shifts
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.sparse_columns import SparseColumns, stack
 
@@ -23,7 +24,8 @@ def test_half_width_of_the_dense_part():
     expansion = SimpleNamespace(information=SimpleNamespace(arrow=lambda n_sparse: information))
     factor = np.linalg.inv(np.linalg.cholesky(matrix)).T
     columns = SparseColumns.of_matrix(csr_array(rng.normal(size=(n, q))))
-    parts = split_coefficients(SimpleNamespace(expansion=expansion, w_factor=factor), columns)
+    anchor = SimpleNamespace(expansion=expansion, w_factor=factor)
+    parts = split_coefficients(anchor, q, find_common_shifts(columns))
     x = SimpleNamespace(dense=rng.normal(size=(n, m)), sparse=columns.csr())
     half_widths = parts.dense_half_width(x)
     for row, dense, z in zip(half_widths, x.dense, x.sparse.toarray(), strict=True):
@@ -83,7 +85,8 @@ def split(design):
     )
     factor = np.linalg.inv(np.linalg.cholesky(matrix + np.eye(len(matrix)))).T
     expansion = SimpleNamespace(information=SimpleNamespace(arrow=lambda n_sparse: information))
-    parts = split_coefficients(SimpleNamespace(expansion=expansion, w_factor=factor), columns)
+    anchor = SimpleNamespace(expansion=expansion, w_factor=factor)
+    parts = split_coefficients(anchor, columns.n_columns, find_common_shifts(columns))
     return parts, rows, m, n_null
 
 
