@@ -194,7 +194,7 @@ def test_slope_within_and_beyond_limits():
     rng, m, q = np.random.default_rng(0), 2, 3
     header = [q, 1.0, 0.3, 0.2, 2]
     limits, others = np.full(q, 0.5), rng.uniform(0.5, 1.0, 2 * q)
-    shifts = [0, 6, 2, 1, 0, 2, 0.3, 0.7, 1, 1, 1, 1, 1.0, 2]  # of means from {0, 2} to 1, 1 to 2
+    shifts = [0, 7, 2, 1, 0, 2, 0.3, 0.7, 1, 1, 1, 1, 1.0, 2]  # of means from {0, 2} to 1, 1 to 2
     matrices = np.eye(m).ravel(), rng.normal(size=q * m)
     packed = np.concatenate([header, *matrices, limits, others, shifts])
     u, given = pt.dvector("u"), pt.dvector("packed")
