@@ -21,8 +21,7 @@ if TYPE_CHECKING:
         Taylor,
     )
     from pymc_flymc.errors import UnsupportedModelError
-    from pymc_flymc.out_of_core.random_rows import random_rows
-    from pymc_flymc.out_of_core.row_summaries import summarize_rows
+    from pymc_flymc.out_of_core.row_summaries import random_rows, summarize_rows
     from pymc_flymc.plots import plot_brightness, plot_cost
     from pymc_flymc.reading.weights import weighted
     from pymc_flymc.run_report import report
@@ -64,7 +63,7 @@ _PLACES = {
     "UnsupportedModelError": "errors",
     "plot_brightness": "plots",
     "plot_cost": "plots",
-    "random_rows": "out_of_core.random_rows",
+    "random_rows": "out_of_core.row_summaries",
     "report": "run_report",
     "summarize_rows": "out_of_core.row_summaries",
     "weighted": "reading.weights",

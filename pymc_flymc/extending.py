@@ -16,8 +16,8 @@ from pymc_flymc.likelihoods.likelihood import (
     is_likelihood,
 )
 from pymc_flymc.likelihoods.links import find_predictor
+from pymc_flymc.regression.expansion import QuadraticStatistics, collapsed_quadratic
 from pymc_flymc.regression.passes import iterate_rows
-from pymc_flymc.regression.quadratic_statistics import QuadraticStatistics, collapsed_quadratic
 from pymc_flymc.settings import check, check_object
 
 __all__ = [

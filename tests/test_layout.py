@@ -28,13 +28,10 @@ ORDER = (
     "target",
     "agreement",
     "sampling",
-    "run_numbers",
-    "run_advice",
     "run_report",
     "out_of_core",
     "checkpoint",
     "steps",
-    "run_brightness",
     "plots",
 )
 #: Names in several folders: of a kernel, what it learns and its step; a bound and a likelihood.

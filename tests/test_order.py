@@ -8,7 +8,7 @@ import pytest
 
 from pymc_flymc import FireflyMH
 from pymc_flymc.anchor import propriety
-from pymc_flymc.anchor.collinear import Lines
+from pymc_flymc.anchor.newton import Lines
 from pymc_flymc.order import ascending, first_largest, n_largest, significant
 from pymc_flymc.sampling import bound_choice
 

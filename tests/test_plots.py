@@ -8,8 +8,8 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import JaakkolaJordan, plot_brightness, plot_cost
-from pymc_flymc.run_brightness import row_brightness
-from pymc_flymc.run_numbers import Run
+from pymc_flymc.plots import row_brightness
+from pymc_flymc.run_report import Run
 from tests.support.data import logistic_rows
 from tests.support.steps import logistic_step, sample, step_of
 from tests.test_run_report import ROWS, normal_draws, run_of

@@ -22,9 +22,9 @@ import numpy as np
 from examples.benchmarks.real_models import MODELS, SIMULATED
 from examples.benchmarks.simulated_models import SMALL
 from pymc_flymc.sampling.candidates import Candidates
+from pymc_flymc.sampling.choice import select_sampler
 from pymc_flymc.sampling.costs import GRADIENT, Costs
-from pymc_flymc.sampling.even_choice import evenly
-from pymc_flymc.sampling.kernel_selection import select_sampler
+from pymc_flymc.sampling.diagnostics import evenly
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.steps.setup import read
 from pymc_flymc.target.target import Target

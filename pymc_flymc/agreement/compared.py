@@ -1,22 +1,169 @@
-"""Parts of a log density that are compared, as read and as the model has them, and where."""
+"""Parts of a log density that are compared, as read and as the model has them, on some rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-from pytensor.graph.basic import Constant
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import graph_inputs
-from pytensor.tensor.variable import TensorVariable
+from pytensor.raise_op import CheckAndRaise
+from pytensor.sparse import as_sparse_variable
+from pytensor.sparse.type import SparseTensorType
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorConstant, TensorVariable
 
-from pymc_flymc.agreement.reading import Coefficients, of_reading, of_regression
-from pymc_flymc.agreement.rounding import Values
-from pymc_flymc.agreement.rows_of_graph import Point, RowsOfGraph, evaluate, function_of_points
+from pymc_flymc.agreement.rounding import RoundedFunction, Values, rounded_function
+from pymc_flymc.graphs.tools import copy_graphs, fold_constants, free_inputs
+from pymc_flymc.likelihoods.likelihood import Likelihood, outcome
 from pymc_flymc.reading.flat import DensityGraph, Layout
+from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.regression import Regression
+
+EPSILON = float(np.finfo(np.float64).eps)
+#: Coefficients of a likelihood at some points; None where they are not known.
+Coefficients = list[np.ndarray | None]
+
+
+def of_reading(
+    graph: DensityGraph, flat: Sequence[tuple[np.ndarray, np.ndarray]], seed: int = 0
+) -> tuple[np.ndarray, list[Coefficients]]:
+    """Return the density without rows at flat points, shape (T, 1), and all coefficients."""
+    function = rounded_function([graph.theta, graph.others], [graph.prior, *graph.coefficients])
+    found = [function(*each, seed=seed) for each in flat]
+    rest = [np.nan if each is None else float(each[0]) for each in found]
+    ws = [
+        [None if each is None else each[1 + i] for each in found] for i in range(len(graph.sizes))
+    ]
+    return np.array(rest)[:, None], ws
+
+
+def function_of(likelihood: Likelihood) -> RoundedFunction:
+    """Return the log-likelihoods of rows as a function of their arguments and observed values."""
+    n_arguments = likelihood.n_predictors + len(likelihood.nuisances)
+    arguments = [pt.dvector(f"argument_{i}") for i in range(n_arguments)]
+    columns = [pt.dvector(name) for name in ("y", *likelihood.row_data)]
+    log_l = likelihood.log_likelihood(arguments, outcome(likelihood, columns))
+    return rounded_function([*arguments, *columns], [log_l])
+
+
+def of_regression(
+    likelihood: Likelihood, design: Design, y: np.ndarray, coefficients: Coefficients, seed: int = 0
+) -> np.ndarray:
+    """Return the log-likelihoods of a regression's rows at some coefficients, shape (T, n)."""
+    function, rng = function_of(likelihood), np.random.default_rng(seed)
+    observed = np.atleast_2d(y.T).astype(np.float64)
+    out = np.full((len(coefficients), len(y)), np.nan)
+    for t, w in enumerate(coefficients):
+        if w is None:
+            continue
+        eta, sizes = (each[:, 0].T for each in design.predictors(w[None]))
+        if seed:  # terms of a predictor may cancel
+            eta = eta + EPSILON * sizes * rng.uniform(-1.0, 1.0, eta.shape)
+        nuisances = np.repeat(w[len(w) - design.n_nuisances :, None], len(y), axis=1)
+        found = function(*eta, *nuisances, *observed, seed=seed)
+        out[t] = np.nan if found is None else found[0]
+    return out
+
+
+#: A point of a model: values of its value variables, by name.
+Point = Mapping[str, np.ndarray]
+FunctionOfPoints = tuple[list[Variable], RoundedFunction]
+
+
+class RowsOfGraph:
+    """Rows of a graph from `freeze`, along its first axis, without the checks of parameters.
+
+    Arrays of data that have as many rows are cut down to the ones chosen. That is a guess: a graph
+    may count its rows, or put them in another order. Where `whole` is true all rows are evaluated.
+    """
+
+    def __init__(self, graph: TensorVariable, rows: np.ndarray) -> None:
+        self.graph, self.rows = graph, rows
+
+    def __call__(self, points: Sequence[Point], seed: int = 0, whole: bool = False) -> np.ndarray:
+        """Return values of the rows at points, shape (T, m, ...); NaN where there are none."""
+        shape = len(points), len(self.rows), *self.graph.type.shape[1:]
+        if not whole and self._few is not None:
+            found = evaluate(self._few, points, seed)
+            if found.shape[1:2] in ((1,), shape[1:2]) and not np.isnan(found).all():
+                return np.broadcast_to(found, shape)
+        found = evaluate(self._all, points, seed, self.rows)
+        return np.broadcast_to(found.reshape(found.shape + (1,) * (len(shape) - found.ndim)), shape)
+
+    @cached_property
+    def _all(self) -> FunctionOfPoints:
+        return function_of_points(copy_graphs([self.graph], _without_checks)[0])
+
+    @cached_property
+    def _few(self) -> FunctionOfPoints | None:
+        n, m = self.graph.type.shape[0], len(self.rows)
+        if n is None or n <= m:
+            return None
+        # Rows may fit no longer, as where some lie below others.
+        with suppress(Exception):
+            graph = copy_graphs([fold_constants(self.graph)], self._again, self._leaf)[0]
+            if graph.type.shape[0] in (1, None, m):
+                return function_of_points(graph)
+        return None
+
+    def _leaf(self, v: Any) -> Any:
+        if getattr(v.type, "shape", ())[:1] != (self.graph.type.shape[0],):
+            return v
+        if not isinstance(v, Constant):
+            return v[self.rows]
+        if isinstance(v.type, SparseTensorType):
+            return as_sparse_variable(v.data.tocsr()[self.rows].asformat(v.type.format))
+        data = v.data[self.rows]
+        if v.type.dtype[:3] == "int" and np.array_equal(v.data, np.arange(len(v.data))):
+            data = np.arange(len(data), dtype=data.dtype)  # in an index: one for each row
+        return TensorConstant(TensorType(data.dtype, data.shape), data)
+
+    def _again(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        n, m = self.graph.type.shape[0], len(self.rows)
+        shape: Any = getattr(node.outputs[0].type, "shape", ())
+        if isinstance(node.op, Alloc | Reshape | SpecifyShape) and shape[:1] == (n,):
+            source, shape = inputs[0], (m, *shape[1:])
+            if isinstance(node.op, Alloc):
+                return [pt.alloc(source, m, *inputs[2:])]
+            if isinstance(node.op, Reshape):
+                return [source.reshape(shape)]
+            # Of a variable whose type leaves its length open.
+            return [source[self.rows] if source.owner is None else source]
+        return _without_checks(node, inputs)
+
+
+def _without_checks(node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+    return [inputs[0]] if isinstance(node.op, CheckAndRaise) else None
+
+
+def function_of_points(graph: TensorVariable) -> FunctionOfPoints:
+    """Return a graph as a function of points, with its inputs."""
+    inputs = free_inputs([graph])
+    return inputs, RoundedFunction(inputs, [graph])
+
+
+def evaluate(
+    function: FunctionOfPoints,
+    points: Sequence[Point],
+    seed: int = 0,
+    rows: np.ndarray | slice = slice(None),
+) -> np.ndarray:
+    """Return the values of a function at points, or some rows; NaN where there is no density."""
+    inputs, of_arrays = function
+    values = []
+    for point in points:
+        found = of_arrays(*(point[str(v.name)] for v in inputs), seed=seed)
+        value = np.array(np.nan) if found is None else found[0]
+        values.append(value[rows] if np.shape(value)[:1] not in ((), (1,)) else value)
+    return np.stack(np.broadcast_arrays(*values)).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from scipy.special import expit
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.bernoulli import Bernoulli
-from pymc_flymc.likelihoods.guards import guards_of
+from pymc_flymc.likelihoods.links import guards_of
 from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import map_rows

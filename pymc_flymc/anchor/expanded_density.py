@@ -16,9 +16,9 @@ from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.memoise import memoised
-from pymc_flymc.graphs.simplifying import SPLIT, rewritten
+from pymc_flymc.graphs.tools import SPLIT, rewritten
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.regression.quadratic_statistics import (
+from pymc_flymc.regression.expansion import (
     collapsed_quadratic,
     dense_curvatures,
     quadratic_size,

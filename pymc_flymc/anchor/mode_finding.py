@@ -7,24 +7,117 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
-from pymc_flymc.anchor.collinear import Lines
 from pymc_flymc.anchor.effects import collapsed, moving
-from pymc_flymc.anchor.exact_fits import why_scale_collapsed
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
-from pymc_flymc.anchor.log_posterior import LogPosterior
-from pymc_flymc.anchor.lost_digits import SMALL, check_digits
-from pymc_flymc.anchor.maximum import NEAR, TOLERANCE, maximise
-from pymc_flymc.anchor.newton import ModeResult, find_mode, share_of
-from pymc_flymc.anchor.objective import Objective
+from pymc_flymc.anchor.newton import (
+    NEAR,
+    SMALL,
+    TOLERANCE,
+    Lines,
+    ModeResult,
+    check_digits,
+    find_mode,
+    maximise,
+    share_of,
+    why_scale_collapsed,
+)
+from pymc_flymc.anchor.objective import LogPosterior, Objective
 from pymc_flymc.anchor.propriety import check_bounded, check_proper
-from pymc_flymc.anchor.slow_directions import with_slow_directions
-from pymc_flymc.anchor.smoothing import any_non_smooth, smoothed_around
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.likelihoods.likelihood import SmoothedLikelihood
 from pymc_flymc.reading.flat import Layout
+from pymc_flymc.regression.derivatives import DEFAULT_SMOOTHING
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.matrices import BLOCK
+from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.regression import Regression, expand, slices_of
 from pymc_flymc.reporting import doing, log
+
+#: Most products with the precision: each costs a gradient without rows.
+STEPS = 40
+#: Directions are separated if their precision is less than this share of the other coordinates'.
+#: There may be many others, and each costs as much as a dense parameter.
+SLOW = 0.5
+#: Most directions that are kept.
+MOST = 16
+#: Largest squared error of an eigenvector, in proportion to its eigenvalue: with a larger error,
+#: stretching would correlate it with other directions.
+ERROR = 0.1
+#: Least eigenvalue: a smaller one is rounding, or there is no mode.
+LEAST_EIGENVALUE = 1e-8
+
+
+def with_slow_directions(
+    geometry: Geometry, precision_times: Callable[[np.ndarray], np.ndarray]
+) -> Geometry:
+    """Return a geometry with directions that couple diagonal elements, by Lanczos' method."""
+    if not len(geometry.diagonal):
+        return geometry
+
+    def standardised_precision_times(v: np.ndarray) -> np.ndarray:
+        return geometry.standardise_gradient(precision_times(geometry.spread(v)))
+
+    values, vectors, errors = _lanczos(standardised_precision_times, len(geometry.centre))
+    good = (values > LEAST_EIGENVALUE) & (values < SLOW) & (errors**2 < ERROR * values)
+    kept = np.flatnonzero(good)[:MOST]  # the slowest first
+    return geometry._replace(
+        directions=np.ascontiguousarray(vectors[kept]), stretch=values[kept] ** -0.5 - 1.0
+    )
+
+
+def _lanczos(
+    times: Callable[[np.ndarray], np.ndarray], size: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return Ritz values of a symmetric matrix, in ascending order, vectors as rows, and errors."""
+    v = np.random.default_rng(20141104).standard_normal(size)
+    basis, diagonal, beside = [v / np.linalg.norm(v)], np.zeros(STEPS), np.zeros(STEPS)
+    for i in range(min(STEPS, size)):
+        w = times(basis[i])
+        diagonal[i] = basis[i] @ w
+        for _ in range(2):  # a second time removes the rounding errors of the first
+            for each in basis:
+                w -= (each @ w) * each
+        beside[i] = np.linalg.norm(w)
+        # All directions in which the start has a part are found: for independent effects at once.
+        if not beside[i] > 1e-6 * np.max(np.abs(diagonal)):
+            break
+        basis.append(w / beside[i])
+    n = i + 1
+    tridiagonal = np.diag(diagonal[:n]) + np.diag(beside[: n - 1], 1) + np.diag(beside[: n - 1], -1)
+    if not np.all(np.isfinite(tridiagonal)):
+        return np.empty(0), np.empty((0, size)), np.empty(0)
+    values, weights = np.linalg.eigh(tridiagonal)
+    return values, weights.T @ np.stack(basis[:n]), beside[n - 1] * np.abs(weights[-1])
+
+
+def any_non_smooth(regressions: Sequence[Regression]) -> bool:
+    """Return whether a likelihood has non-smooth points."""
+    return any(isinstance(each.likelihood, SmoothedLikelihood) for each in regressions)
+
+
+def smoothed_around(regressions: Sequence[Regression], anchor: Anchor) -> tuple[Regression, ...]:
+    """Return regressions, each row smoothed over the posterior sd of its predictor."""
+    # The mean of a log density over the posterior is as smooth. Smoothed over more, the sum over
+    # rows has its mode elsewhere if residuals are denser on one side of zero: with many rows, many
+    # posterior sds away. Smoothed over less, its curvature comes from the few rows nearest to zero.
+    return tuple(
+        _smoothed_around(each, near) if isinstance(each.likelihood, SmoothedLikelihood) else each
+        for each, near in zip(regressions, anchor.parts, strict=True)
+    )
+
+
+def _smoothed_around(regression: Regression, near: AnchorPart) -> Regression:
+    likelihood, design = regression.likelihood, regression.design
+    assert isinstance(likelihood, SmoothedLikelihood)
+    factor, nuisances = near.w_factor[: design.width], near.w[design.width :]
+    rounding = np.empty(design.n_rows)
+    for rows, x, *_ in iterate_rows(design, regression.y, near.w):
+        spread = np.linalg.norm(x @ factor, axis=1)
+        # Above zero, for rows that no coefficient moves.
+        rounding[rows] = np.clip(likelihood.rounding(spread, nuisances), 1e-10, DEFAULT_SMOOTHING)
+    return replace(regression, y=np.column_stack([regression.y, rounding]))
+
 
 #: After subsamples the search over all rows ends when a step would gain less than this, for each
 #: parameter and in all. Then bounds touch within one sd of the mode, and the mean square of the

@@ -8,8 +8,7 @@ from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.anchor.expanded_density import ExpandedDensity, nearby
 from pymc_flymc.kernels.shared_scales import NON_CENTRED, SharedScales
 from pymc_flymc.kernels.shifts import NO_SHIFTS, Shifts
-from pymc_flymc.regression.common_shifts import within_factors
-from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.design import Design, within_factors
 from pymc_flymc.regression.matrices import LARGEST_DENSE, SymmetricMatrix
 from pymc_flymc.regression.regression import Regression, slices_of
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_flymc.anchor.expanded_density import nearby
-from pymc_flymc.anchor.log_posterior import LogPosterior
-from pymc_flymc.anchor.newton import ModeResult
-from pymc_flymc.anchor.not_found import SHRINKING
+from pymc_flymc.anchor.newton import SHRINKING, ModeResult
+from pymc_flymc.anchor.objective import LogPosterior
 from pymc_flymc.order import first_largest
 from pymc_flymc.regression.expansion import JointExpansion
 

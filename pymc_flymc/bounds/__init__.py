@@ -9,15 +9,22 @@ have no bound; `factor`, the graph of what a bright row contributes under any of
 check bounds (`validity`, `declared`, `rounding`) or what a user asks for (`setting`).
 """
 
-from pymc_flymc.bounds.all_rows import AllRows
-from pymc_flymc.bounds.bohning import Bohning
-from pymc_flymc.bounds.bound import Bound, Preparation, Problem, is_bound
-from pymc_flymc.bounds.expansion_bound import ExpansionBound, is_for_joint_moves
-from pymc_flymc.bounds.factor import exact_factor, log_odds, row_factor
+from pymc_flymc.bounds.bound import (
+    AllRows,
+    Bound,
+    ExpansionBound,
+    Preparation,
+    Problem,
+    exact_factor,
+    is_bound,
+    is_for_joint_moves,
+    log_odds,
+    row_factor,
+)
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
-from pymc_flymc.bounds.jebara_choromanska import JebaraChoromanska
 from pymc_flymc.bounds.negative_binomial import FreeJaakkolaJordan
 from pymc_flymc.bounds.scaled_taylor import ScaledTaylor
+from pymc_flymc.bounds.softmax import Bohning, JebaraChoromanska
 from pymc_flymc.bounds.tangent import Tangent
 from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.bounds.taylor_parts import TaylorInParts

@@ -13,8 +13,7 @@ from pymc_flymc.bounds.quadratic_bounds import (
     new_statistics,
 )
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods.forms import LOGISTIC, form_of
-from pymc_flymc.likelihoods.likelihood import Likelihood
+from pymc_flymc.likelihoods.likelihood import LOGISTIC, Likelihood, form_of
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.settings import check
 

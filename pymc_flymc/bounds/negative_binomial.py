@@ -10,10 +10,9 @@ from pymc_flymc.bounds.jaakkola_jordan import curvature, log_2cosh_half
 from pymc_flymc.bounds.quadratic_bounds import RowTable, TightenedBound, new_statistics
 from pymc_flymc.graphs.gammas import log_rising_of_exp
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods.forms import NEGATIVE_BINOMIAL, form_of
-from pymc_flymc.likelihoods.likelihood import Likelihood
+from pymc_flymc.likelihoods.likelihood import NEGATIVE_BINOMIAL, Likelihood, form_of
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
-from pymc_flymc.regression.quadratic_statistics import collapsed_quadratic, quadratic_size
+from pymc_flymc.regression.expansion import collapsed_quadratic, quadratic_size
 
 
 class Columns(NamedTuple):

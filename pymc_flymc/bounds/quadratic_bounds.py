@@ -6,14 +6,13 @@ from typing import Protocol
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.bound import Bound, Graph, Problem
-from pymc_flymc.bounds.factor import row_factor
+from pymc_flymc.bounds.bound import Bound, Graph, Problem, row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods.likelihood import Likelihood
+from pymc_flymc.regression.expansion import QuadraticStatistics, collapsed_quadratic
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows
-from pymc_flymc.regression.quadratic_statistics import QuadraticStatistics, collapsed_quadratic
 
 
 class TightenedBound(Bound, Protocol):

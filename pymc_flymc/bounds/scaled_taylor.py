@@ -7,15 +7,12 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
-from pymc_flymc.bounds.expansion_bound import ExpansionBound
-from pymc_flymc.bounds.remainder import remainder
-from pymc_flymc.bounds.taylor import Taylor
+from pymc_flymc.bounds.bound import ExpansionBound, Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.taylor import Taylor, remainder
 from pymc_flymc.graphs.tools import evaluate
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods.forms import says
-from pymc_flymc.likelihoods.likelihood import Likelihood, ScaledLikelihood, outcome
+from pymc_flymc.likelihoods.likelihood import Likelihood, ScaledLikelihood, outcome, says
 from pymc_flymc.likelihoods.weighted import unweighted, weighted_family, weights_of
 from pymc_flymc.regression.matrices import SymmetricMatrix
 

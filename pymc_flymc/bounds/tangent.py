@@ -10,17 +10,16 @@ from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem, check_s
 from pymc_flymc.bounds.quadratic_bounds import RowTable, TightenedBound
 from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods.forms import says
-from pymc_flymc.likelihoods.likelihood import Likelihood, SmoothedLikelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood, SmoothedLikelihood, says
 from pymc_flymc.likelihoods.location_scale import LocationScale
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
-from pymc_flymc.regression.matrices import RowMatrix
-from pymc_flymc.regression.passes import add_up
-from pymc_flymc.regression.quadratic_statistics import (
+from pymc_flymc.regression.expansion import (
     collapsed_quadratic,
     pack_quadratic,
     quadratic_size,
 )
+from pymc_flymc.regression.matrices import RowMatrix
+from pymc_flymc.regression.passes import add_up
 from pymc_flymc.settings import check, is_number
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from math import factorial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
+from scipy.special import gammaincinv, gammaln
 
-from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
-from pymc_flymc.bounds.expansion_bound import ExpansionBound
-from pymc_flymc.bounds.kept_rows import keep_bright
-from pymc_flymc.bounds.metric import Radius
-from pymc_flymc.bounds.remainder import (
-    joint_limits,
-    limits_of_differences,
-    near_and_beyond,
-    remainder,
-)
+from pymc_flymc.anchor.anchor import AnchorPart
+from pymc_flymc.bounds.bound import ExpansionBound, Graph, Graphs, Preparation, Problem
+from pymc_flymc.kernels.dark_rates import FLOOR
 from pymc_flymc.kernels.layout import POWERS, ROW, Powers
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods.likelihood import (
@@ -26,10 +24,221 @@ from pymc_flymc.likelihoods.likelihood import (
     SmoothLikelihood,
     outcome,
 )
+from pymc_flymc.regression.expansion import quadratic_size, quadratic_terms
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows
-from pymc_flymc.regression.quadratic_statistics import quadratic_size, quadratic_terms
 from pymc_flymc.settings import check, is_number
+
+
+def chi_quantile(probability: float, degrees: float) -> float:
+    """Return a quantile of the norm of a standard normal vector with so many elements."""
+    return math.sqrt(2.0 * float(gammaincinv(degrees / 2.0, probability)))
+
+
+def chi_moment(order: float, degrees: float) -> float:
+    """Return the mean of the norm to a power."""
+    ratio = gammaln((degrees + order) / 2.0) - gammaln(degrees / 2.0)
+    return math.exp(0.5 * order * math.log(2.0) + float(ratio))
+
+
+#: Up to this quantile of the Laplace approximation's radius, remainders have only local constants.
+LOCAL_QUANTILE = 0.999
+
+#: Smallest variance of a coefficient, relative to its variance given the data alone.
+LEAST_COEFFICIENT_VARIANCE = 1e-16
+
+
+@dataclass(frozen=True)
+class Radius:
+    """The radius that all rows share, how far they move with it, and how large it is.
+
+    Attributes
+    ----------
+    spans : list of ndarray
+        As of `spans_of`.
+    ridge : ndarray, shape (P,)
+        Of the metric.
+    limit : float
+        Up to which remainders have one power, of local constants.
+    moment : float
+        Mean of a power of the radius over the Laplace approximation.
+    """
+
+    spans: list[np.ndarray]
+    ridge: np.ndarray
+    limit: float
+    moment: float
+
+    @classmethod
+    def of(cls, anchor: AnchorPart, n_predictors: int, power: int) -> Radius:
+        """Return the radius at an anchor, with the mean of one of its powers."""
+        (metric, ridge), dimension = metric_of(anchor), dimension_of(anchor)
+        limit = chi_quantile(LOCAL_QUANTILE, dimension)
+        return cls(spans_of(metric, n_predictors), ridge, limit, chi_moment(power, dimension))
+
+
+def dimension_of(anchor: AnchorPart) -> int:
+    """Dimension of the space in which coefficients vary that the model does not fix."""
+    free = int(np.count_nonzero(anchor.w_factor.any(axis=1)))
+    # A coefficient that does not move with the parameters at the anchor, such as a product of two
+    # zeros, moves further out: the dimension is one at least.
+    return max(1, min(free, anchor.w_factor.shape[1]))
+
+
+def spans_of(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:
+    """Return matrices, the largest ``|x' span| r`` of which limits how far a row's predictors move.
+
+    For one predictor this is the metric itself. For several there is a matrix for each pair of
+    classes, because only differences of predictors matter. The first ones are those of the
+    predictors themselves, which are differences from the reference class.
+    """
+    if n_predictors == 1:
+        return [metric]
+    blocks = metric.reshape(n_predictors, -1, len(metric))
+    blocks = np.concatenate([np.zeros_like(blocks[:1]), blocks])  # the reference class
+    pairs = zip(*np.triu_indices(len(blocks), 1), strict=True)
+    return [np.linalg.qr((blocks[i] - blocks[j]).T, mode="r").T for i, j in pairs]
+
+
+def metric_of(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
+    """Return C, shape (P, P), and a ridge, shape (P,).
+
+    C C' is the inverse of the data's information plus the diagonal ridge, which stands for the
+    prior. It approximates the posterior covariance of the coefficients, and is equal to it for
+    independent normal priors.
+    """
+    d, information = anchor.w_factor.shape[1], anchor.expansion.information.array
+    # Coefficients that are fixed, or do not move at the anchor, have almost no variance. Powers of
+    # distances over it must still be finite.
+    curvature = np.diag(information)
+    smallest = LEAST_COEFFICIENT_VARIANCE / np.where(curvature > 0.0, curvature, 1.0)
+    variance = np.maximum(np.sum(anchor.w_factor**2, axis=1), smallest)
+    # In directions without information the metric is well wider than the Laplace approximation.
+    ridge = 0.01 / variance
+    free = anchor.w_factor.any(axis=1)  # the others are fixed, such as zeros for some class
+    factor = anchor.w_factor[free]
+    if 0 < len(factor) <= d and np.linalg.cond(factor) < 1e8:
+        inverse, places = np.linalg.pinv(factor), np.flatnonzero(free)
+        data = information[np.ix_(places, places)]
+        prior = inverse.T @ inverse - data
+        # Where the prior has almost no information beside the data, the difference is rounding.
+        informed = np.diag(prior) > 1e-6 * np.diag(data)
+        prior, places = prior[np.ix_(informed, informed)], places[informed]
+        scale = np.sqrt(np.diag(prior))
+        # The largest multiple of the diagonal that is nowhere above the prior's precision: a radius
+        # that is too large would be beyond the limit too often.
+        share = np.linalg.eigvalsh(prior / np.outer(scale, scale)).min(initial=1.0)
+        ridge[places] = np.maximum(ridge[places], share * scale**2)
+    # If a likelihood is not log-concave, the information of its rows may be indefinite.
+    sd = np.sqrt(variance)
+    least = np.linalg.eigvalsh(information * np.outer(sd, sd))[0]
+    if least < -1e-6:
+        ridge += -2.0 * least / variance
+    factor = np.linalg.cholesky(information + np.diag(ridge))
+    # Slightly enlarged, so that rounding never violates the Cauchy-Schwarz inequality.
+    return np.linalg.inv(factor).T * (1.0 + 1e-9), ridge
+
+
+def remainder(
+    likelihood: Likelihood, arguments: Graphs, anchor: Graphs, y: Any, order: int
+) -> Graph:
+    """Graph of log L less its expansion at the anchor, element by element."""
+    u = [eta - at for eta, at in zip(arguments, anchor, strict=True)]
+    # Derivatives in t, at t = 0, of the log-likelihood at anchor + t u.
+    t = pt.zeros_like(u[0])
+    ray = [at + t * each for at, each in zip(anchor, u, strict=True)]
+    derivative: Any = likelihood.log_likelihood(ray, y)
+    difference = likelihood.log_likelihood(arguments, y) - derivative
+    for i in range(1, order + 1):
+        derivative = pytensor.grad(derivative.sum(), t)
+        difference = difference - derivative / factorial(i)
+    return difference
+
+
+def limits_of_differences(
+    likelihood: SmoothLikelihood,
+    power: int,
+    eta: np.ndarray,
+    c: np.ndarray,
+    y: np.ndarray,
+    limit: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return limits on terms of order `power`, each of shape (n,), for rows of half-width c.
+
+    That is their half-width at a radius of one: no difference of two predictors grows faster with
+    the radius. The results are the limit up to the radius' limit, the limit anywhere, and the rate
+    at which the latter grows.
+    """
+    half_width = limit * c
+    if len(eta) == 1:
+        (eta,) = eta
+    else:  # differences of predictors are as wide: half of it up, and half of it down
+        eta, half_width = np.concatenate([np.zeros_like(eta[:1]), eta]), 0.5 * half_width
+    scale = c**power / factorial(power)
+    near = likelihood.derivative_bound(power, eta - half_width, eta + half_width, y) * scale
+    low, high = (eta, eta) if likelihood.growth else (-np.inf, np.inf)
+    anywhere = likelihood.derivative_bound(power, low, high, y) * scale
+    return near, anywhere, likelihood.growth * c
+
+
+def joint_limits(
+    likelihood: JointlySmoothLikelihood, eta: np.ndarray, c: np.ndarray, y: np.ndarray, limit: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return limits on cubic terms, where each predictor has a c of its own, shape (K, n)."""
+    near = likelihood.third_bound(eta, limit * c, c, y) / factorial(3)
+    anywhere, growth = likelihood.third_beyond(eta, c, y)
+    return near, anywhere / factorial(3), growth
+
+
+def near_and_beyond(
+    near: np.ndarray, anywhere: np.ndarray, growth: np.ndarray, limit: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the multipliers of the two powers, the second of which grows at least as `growth`.
+
+    Parameters
+    ----------
+    near, anywhere : ndarray, shape (n,)
+        Where the radius is s, derivatives are at most `near` up to the limit, and
+        ``anywhere * exp(growth * s)`` everywhere.
+    """
+    # Rows whose multipliers overflow are kept bright.
+    with np.errstate(over="ignore", invalid="ignore"):
+        at_limit = anywhere * np.exp(growth * limit)
+        near = np.fmin(near, at_limit)
+        return near, np.where(growth > 0.0, at_limit, at_limit - near)
+
+
+def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
+    """Keep rows bright, in place, and raise small multipliers in the rates of others to `FLOOR`.
+
+    Parameters
+    ----------
+    constants : ndarray, shape (N, R)
+        In the places of `ROW` or `PARTS_ROW`.
+    bright : ndarray, shape (N,)
+        Expected probabilities of being bright.
+    keep : float
+        Rows with a larger probability are kept bright.
+    """
+    rows = bright > keep
+    for column in (ROW.near, ROW.beyond):
+        constants[rows, column] = 0.0
+        multipliers = constants[:, column]
+        # A larger rate gives a valid bound, too.
+        floor = FLOOR * multipliers.sum()
+        multipliers[(multipliers > 0.0) & (multipliers < floor)] = floor
+    constants[rows, ROW.near] = np.inf
+    bright[rows] = 1.0
+
+
+def treat_exactly(constants: np.ndarray, bright: np.ndarray, rows: np.ndarray) -> None:
+    """Set rates of rows to zero, in place, for kernels that read these rows at each step.
+
+    A bound's `gap` is then the remainder of their expansion, of either sign. Arguments are those of
+    `keep_bright`, and the numbers of the rows.
+    """
+    constants[np.ix_(rows, [ROW.near, ROW.beyond])] = 0.0
+    bright[rows] = 0.0
 
 
 class Packed(NamedTuple):

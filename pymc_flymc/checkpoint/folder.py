@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor
-from pymc_flymc.checkpoint.files import read_object, write_object
+from pymc_flymc.checkpoint.files import RecordFormat, hold, hold_too, read_object, write_object
 from pymc_flymc.checkpoint.journal import Journal
-from pymc_flymc.checkpoint.lock import hold, hold_too
-from pymc_flymc.checkpoint.record_format import RecordFormat
 from pymc_flymc.checkpoint.run_identity import RUN, SEED, check_same, written
 from pymc_flymc.reporting import log
 

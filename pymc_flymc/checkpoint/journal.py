@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.checkpoint.files import read_object, write_object
-from pymc_flymc.checkpoint.record_format import RecordFormat
+from pymc_flymc.checkpoint.files import RecordFormat, read_object, write_object
 from pymc_flymc.checkpoint.run_identity import check_same
 from pymc_flymc.errors import warn
 from pymc_flymc.reporting import log

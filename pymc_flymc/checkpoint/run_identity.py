@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.graphs.content_hash import content_hash
-from pymc_flymc.graphs.structure import without_addresses
+from pymc_flymc.graphs.content_hash import content_hash, without_addresses
 from pymc_flymc.reading.fingerprint import Fingerprint
 
 #: Packages whose versions draws may depend on, to the last bit.

@@ -15,8 +15,13 @@ from pymc_flymc.compat.numba import to_fixed_tuple
 from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import cache_key, keep_as, rewrites, unwrapped
 from pymc_flymc.graphs.memoise import memoised
-from pymc_flymc.kernels.caching import environment, version_of
-from pymc_flymc.kernels.native import LOG_FACTOR, LOG_FACTOR_GRADIENT, NativeFunction
+from pymc_flymc.kernels.native import (
+    LOG_FACTOR,
+    LOG_FACTOR_GRADIENT,
+    NativeFunction,
+    environment,
+    version_of,
+)
 from pymc_flymc.kernels.native_graphs import DENSITY, GRADIENT, N_SHARED, VJP, NativeGraph
 
 #: Rewrites of PyTensor that graphs of rows do without. The first two turn products of exponentials

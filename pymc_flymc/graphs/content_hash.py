@@ -1,6 +1,7 @@
-"""Hashes of the arrays in graphs, and states of the files of memory-mapped ones."""
+"""The structure of graphs, and the content of the arrays that they hold."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b, shake_128
@@ -14,8 +15,7 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs, toposort
 from scipy.sparse import issparse
 
-from pymc_flymc.kernels.native import lazy_kernel
-from pymc_flymc.kernels.records import read_only
+from pymc_flymc.kernels.native import lazy_kernel, read_only
 
 #: Arrays of up to this many bytes are hashed as they are, larger ones by sums over blocks.
 HASHED = 1 << 24
@@ -143,3 +143,37 @@ def state_of_map(path: str) -> tuple[int, int]:
         with suppress(OSError), open(path, "rb") as file:
             os.fsync(file.fileno())
     return state_of_file(path)
+
+
+def structure_of(graphs: Sequence[Variable]) -> str:
+    """Return a name of graphs' operations, names, types, and scalar constants, for any process."""
+    return blake2b("\n".join(_lines(graphs)).encode(), digest_size=16).hexdigest()
+
+
+def without_addresses(text: str) -> str:
+    """Return Python's text for an object without its address, which differs from run to run."""
+    return re.sub("( at )?0x[0-9a-fA-F]+", "", text)
+
+
+def _lines(graphs: Sequence[Variable]) -> list[str]:
+    lines: list[str] = []
+    numbers: dict[Variable, int] = {}
+
+    def number(variable: Variable) -> int:
+        if variable not in numbers:
+            numbers[variable] = len(numbers)
+            value = ""
+            if isinstance(variable, Constant) and not any(a.ndim for a in arrays_of(variable)):
+                value = str(variable.data)
+            lines.append(without_addresses(f"{variable.name} {variable.type} {value}"))
+        return numbers[variable]
+
+    for node in toposort(graphs):
+        lines.append(f"{[number(each) for each in node.inputs]}")
+        # The names of some operations that index do not contain the index.
+        op = f"{node.op} {getattr(node.op, 'idx_list', '')}"
+        lines.append(without_addresses(f"{op} {[number(each) for each in node.outputs]}"))
+        inner = getattr(node.op, "inner_outputs", None)
+        if inner is not None:
+            lines += _lines(inner)
+    return [*lines, f"{[number(each) for each in graphs]}"]

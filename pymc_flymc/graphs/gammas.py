@@ -17,7 +17,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pytensor import register_scalar_funcify, scalar_op_cache_key
-from pymc_flymc.kernels.caching import version_of
+from pymc_flymc.kernels.native import version_of
 
 #: This many factors of a rising factorial are computed one by one.
 FIRST = 12

@@ -1,21 +1,26 @@
-"""Small tools for PyTensor graphs that hold data-sized constants.
-
-Nothing here runs PyTensor's rewrites on a whole graph: they would hash, fold and copy the data.
-"""
+"""Tools for PyTensor graphs: copies, rewrites, evaluation, and arithmetic of integers."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
-from pytensor.compile.mode import Mode
+from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import graph_inputs, toposort
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.replace import graph_replace
+from pytensor.graph.rewriting.basic import in2out, node_rewriter
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
+from pytensor.graph.traversal import ancestors, graph_inputs, toposort
+from pytensor.scalar import basic as ps
+from pytensor.scalar.basic import Add, Mul
 from pytensor.sparse import as_sparse_variable
 from pytensor.sparse.type import SparseTensorType
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.sharedvar import TensorSharedVariable
 from pytensor.tensor.subtensor import indices_from_subtensor
@@ -23,7 +28,58 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 from scipy.sparse import spmatrix
 
-from pymc_flymc.compat.pytensor import inline_ofg_node
+from pymc_flymc.compat.pytensor import inline_ofg_node, rewrites
+
+#: NumPy's functions have at most 32 operands, of which one is the result.
+MOST = 31
+
+
+def _of_halves(operation: Any, terms: list[Variable]) -> Any:
+    if len(terms) <= MOST:
+        return operation(*terms)
+    half = len(terms) // 2
+    return operation(*(_of_halves(operation, part) for part in (terms[:half], terms[half:])))
+
+
+@node_rewriter([Elemwise])
+def _split(graph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    scalar: Any = getattr(node.op, "scalar_op", None)
+    if len(node.inputs) <= MOST or not isinstance(scalar, Add | Mul):
+        return None
+    return [_of_halves(pt.add if isinstance(scalar, Add) else pt.mul, list(node.inputs))]
+
+
+#: Rewrites a sum or product of many terms as one of two shorter ones, recursively. A model may have
+#: any number of terms, and PyTensor's own rewrites flatten nested sums.
+SPLIT = in2out(_split)
+
+
+#: One solve with a matrix in place of many solves with the same triangle, one for each effect of a
+#: covariance: PyTensor's Python linker runs them in a loop, and their second derivatives, too.
+SOLVES = optdb["specialize"].query(
+    RewriteDatabaseQuery(include=rewrites("batched_vector_b_solve_to_matrix_b_solve"))
+)
+
+
+def rewritten(
+    graphs: Sequence[Variable], names: Sequence[str], kept: Collection[Variable] = ()
+) -> list[Any]:
+    """Return copies of graphs, except `kept`, after rewrites of these names and `SOLVES`."""
+    inputs = [
+        v
+        for v in ancestors(graphs, kept)
+        if v in kept or (v.owner is None and not isinstance(v, Constant))
+    ]
+    copies = FunctionGraph(inputs, list(graphs), clone=True)
+    optdb.query(RewriteDatabaseQuery(include=names)).rewrite(copies)
+    SOLVES.rewrite(copies)
+    # A variable's history is copied to all of its rewritten forms, once for each path to it: in a
+    # graph that is rewritten again, this takes all memory.
+    for v in ancestors(copies.outputs):
+        v.tag.trace = []
+    own: Any = dict(zip(copies.inputs, inputs, strict=True))
+    return list(graph_replace(copies.outputs, own, strict=False))
+
 
 #: Shapes of variables whose types leave them open.
 Shapes = Mapping[Variable, tuple[int, ...]]
@@ -240,3 +296,59 @@ def first_equals(variable: Variable) -> dict[Variable, Variable]:
         for i, out in enumerate(node.outputs):
             first[out] = seen.setdefault((node.op, inputs, i), out)
     return first
+
+
+#: Scalar operations whose result may be outside the type of their arguments.
+_ARITHMETIC: dict[type, Any] = {
+    ps.Add: np.add,
+    ps.Sub: np.subtract,
+    ps.Mul: np.multiply,
+    ps.Neg: np.negative,
+    ps.Pow: np.power,
+    ps.Sqr: np.square,
+    ps.Abs: np.abs,
+}
+#: Rounding error of float64, in which sums and products are compared.
+_ROUNDING = 1e-12
+
+
+def check_integers(variable: TensorVariable, what: str) -> None:
+    """Refuse a graph from `freeze` in which integer data exceed the range of their type."""
+    is_constant = ConstantParts([variable])
+    for node in toposort([variable]):
+        if is_constant(node.outputs[0]) and _is_arithmetic(node):
+            _check(node, what)
+
+
+def _is_arithmetic(node: Apply) -> bool:
+    op: Any = node.op
+    return (
+        isinstance(op, Elemwise)
+        and type(op.scalar_op) in _ARITHMETIC
+        and node.outputs[0].type.dtype.startswith(("int", "uint", "bool"))
+    )
+
+
+def _check(node: Apply, what: str) -> None:
+    op: Any = node.op
+    function = _ARITHMETIC[type(op.scalar_op)]
+    found, *arguments = plain_function([], [*node.outputs, *node.inputs])()
+    wide = [np.asarray(each, np.float64) for each in arguments]
+    with np.errstate(all="ignore"):
+        expected = reduce(function, wide) if len(wide) > 1 else function(*wide)
+    bad = np.abs(found.astype(np.float64) - expected) > _ROUNDING * np.abs(expected)
+    dtype = found.dtype
+    if isinstance(op.scalar_op, ps.Pow) and arguments[0].dtype.kind in "iu":
+        # PyTensor may rewrite it as a product in the type of its base.
+        dtype = min(dtype, arguments[0].dtype, key=lambda each: each.itemsize)
+        limits = np.iinfo(arguments[0].dtype)
+        bad |= (expected < limits.min) | (expected > limits.max)
+    if bad.any():
+        first = np.flatnonzero(np.broadcast_to(bad, expected.shape))[0]
+        numbers = [np.broadcast_to(each, expected.shape).flat[first] for each in arguments]
+        raise ValueError(
+            f"{what} computes {function.__name__} of {', '.join(map(str, numbers))} in {dtype}, "
+            "which has no place for the result: PyTensor then takes the remainder in some orders "
+            "of the operations, and not in others. Make the data floats, as in "
+            'pm.Data(name, values.astype("float64")), or values.astype("float64") in the model'
+        )

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_flymc.kernels.native import kernel_part
-from pymc_flymc.kernels.records import Int32Vector, IntVector, Vector
+from pymc_flymc.kernels.native import Int32Vector, IntVector, Vector, kernel_part
 
 
 class BrightSet(NamedTuple):

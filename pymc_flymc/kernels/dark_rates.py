@@ -24,10 +24,8 @@ from numba.extending import overload
 
 from pymc_flymc.compat.numba import view
 from pymc_flymc.kernels.layout import PARTS_ROW, PARTS_SHARED, POWERS, ROW
-from pymc_flymc.kernels.native import kernel, kernel_part, row_part
-from pymc_flymc.kernels.records import record_type, vector
-from pymc_flymc.kernels.rows import Rows, are_several, bound_part
-from pymc_flymc.kernels.sparse_effects import effect_at, n_effects
+from pymc_flymc.kernels.native import kernel, kernel_part, record_type, row_part, vector
+from pymc_flymc.kernels.rows import Rows, are_several, bound_part, effect_at, n_effects
 
 #: A row's multiplier of a power is zero, or at least this share of the sum over all rows.
 FLOOR = 1e-18

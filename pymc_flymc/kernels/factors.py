@@ -5,8 +5,13 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from pymc_flymc.kernels.native import call_log_factor, call_log_factor_gradient, kernel_part
-from pymc_flymc.kernels.records import IntVector, Matrix
+from pymc_flymc.kernels.native import (
+    IntVector,
+    Matrix,
+    call_log_factor,
+    call_log_factor_gradient,
+    kernel_part,
+)
 from pymc_flymc.kernels.rows import (
     Rows,
     SeveralRows,

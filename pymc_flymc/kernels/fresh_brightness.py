@@ -15,8 +15,15 @@ from numba import types
 from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.layout import POWERS, ROW
-from pymc_flymc.kernels.native import kernel_part, lazy_kernel, row_part
-from pymc_flymc.kernels.records import Int32Vector, Vector, unwritten, vector
+from pymc_flymc.kernels.native import (
+    Int32Vector,
+    Vector,
+    kernel_part,
+    lazy_kernel,
+    row_part,
+    unwritten,
+    vector,
+)
 from pymc_flymc.kernels.rows import bound_part
 
 #: Rows that are bright with a larger probability are visited one by one.

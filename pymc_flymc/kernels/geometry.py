@@ -9,8 +9,7 @@ import numpy as np
 from numba import types
 from scipy.linalg import solve_triangular
 
-from pymc_flymc.kernels.native import kernel_part
-from pymc_flymc.kernels.records import IntVector, Matrix, Vector
+from pymc_flymc.kernels.native import IntVector, Matrix, Vector, kernel_part
 
 #: Least variance along a direction: the map must be invertible.
 LEAST_VARIANCE = 1e-4

@@ -11,9 +11,8 @@ import numpy as np
 
 from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.dark_rates import take_dark
-from pymc_flymc.kernels.native import kernel, kernel_part
+from pymc_flymc.kernels.native import Vector, kernel, kernel_part
 from pymc_flymc.kernels.posterior import conditional_update, run_type
-from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.rescaling import REPEATS, rescale
 from pymc_flymc.kernels.sweeps import Plan, begin, update_z
 

@@ -1,22 +1,219 @@
-"""Compilation of native code: once, after which it is loaded from disk.
+"""How native code is compiled, called and kept: records, generators, keys on disk."""
 
-Kernels are compiled for *signatures*, not for models. PyTensor compiles what a model contributes
-(its density, its bound), which is passed by address. So a kernel is loaded from numba's disk
-cache whatever the model is.
-"""
+from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
+import multiprocessing
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
+import llvmlite
 import numba
+import numpy as np
 from numba import types
 
-from pymc_flymc.compat.numba import DISABLE_JIT, address_of, keep_on_disk, native_caller
-from pymc_flymc.compat.numba_compilers import KernelCompiler, PartCompiler
-from pymc_flymc.kernels.caching import version_of
-from pymc_flymc.kernels.records import matrix, vector
+from pymc_flymc.compat.numba import (
+    DISABLE_JIT,
+    KernelCompiler,
+    PartCompiler,
+    UserProvidedCacheLocator,
+    add_locator,
+    address_of,
+    keep_on_disk,
+    native_caller,
+)
+from pymc_flymc.reporting import log
+
+
+def vector(dtype: types.Type = types.float64) -> types.Array:
+    """Return the numba type of a C-contiguous vector."""
+    return types.Array(dtype, 1, "C")
+
+
+def unwritten(dtype: types.Type = types.float64, ndim: int = 1) -> types.Array:
+    """Return the numba type of a C-contiguous array that kernels cannot write, see `read_only`."""
+    return types.Array(dtype, ndim, "C", readonly=True)
+
+
+matrix = types.Array(types.float64, 2, "C")
+
+Vector = Annotated[np.ndarray, vector()]
+IntVector = Annotated[np.ndarray, vector(types.int64)]
+Int32Vector = Annotated[np.ndarray, vector(types.int32)]
+Matrix = Annotated[np.ndarray, matrix]
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return a view of a C-contiguous array that kernels cannot write, by its numba type."""
+    view = np.ascontiguousarray(array).view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+def zeros(length: int, *names: str) -> dict[str, np.ndarray]:
+    """Return a new vector of zeros for each of a record's fields."""
+    return {name: np.zeros(length) for name in names}
+
+
+def map_fields(record: Any, function: Callable[[Any], Any]) -> Any:
+    """Return a record, or a tuple of records, with a function applied to each field within."""
+    if not isinstance(record, tuple):
+        return function(record)
+    mapped = [map_fields(each, function) for each in record]
+    return tuple(mapped) if type(record) is tuple else type(record)(*mapped)
+
+
+def record_type(cls: type, *given: Any) -> types.Type:
+    """Return the numba type of a record, given the dtype and the number of designs if needed."""
+    hints = get_type_hints(cls, include_extras=True)
+    members = [_type_of(hint, given) for hint in hints.values()]
+    if len(set(members)) == 1:  # numba has a special type for equal members
+        return types.NamedUniTuple(members[0], len(members), cls)
+    return types.NamedTuple(members, cls)
+
+
+def _type_of(hint: Any, given: tuple[Any, ...]) -> types.Type:
+    if hint is int:
+        return types.int64
+    if isinstance(hint, type):
+        return record_type(hint, *given)
+    (annotation,) = hint.__metadata__
+    return annotation if isinstance(annotation, types.Type) else annotation(*given)
+
+
+#: Numba type of a generator as an argument of a kernel.
+GENERATOR = types.int64
+
+
+def address_of_generator(rng: np.random.Generator) -> Any:
+    """Return the address of a generator's ``bitgen_t``, which lives as long as the generator."""
+    if DISABLE_JIT:
+        return rng
+    return rng.bit_generator.ctypes.bit_generator.value
+
+
+PACKAGE = Path(__file__).parents[1]
+#: Settings of numba that change what it compiles, but are not part of its own cache keys.
+FLAGS = (
+    "BOUNDSCHECK",
+    "DEBUGINFO_DEFAULT",
+    "ENABLE_PROFILING",
+    "EXTEND_VARIABLE_LIFETIMES",
+    "LLVM_REFPRUNE_PASS",
+    "LLVM_REFPRUNE_FLAGS",
+    "LOOP_VECTORIZE",
+    "OPT",
+    "SLP_VECTORIZE",
+    "USING_SVML",
+)
+#: When this process loaded the package.
+LOADED = time.time()
+#: Imports from the package. (Modules in its top folder check and report: none of them is compiled.)
+_IMPORT = re.compile(rf"^\s*(?:from|import)\s+{PACKAGE.name}\.(\w+(?:\.\w+)*)", re.MULTILINE)
+
+
+@functools.cache
+def environment() -> str:
+    """Return what compiled code depends on that neither sources nor numba's own keys contain."""
+    versions = llvmlite.__version__, np.__version__, version("pytensor")
+    return repr((*versions, *(getattr(numba.config, flag, None) for flag in FLAGS)))
+
+
+@functools.cache
+def version_of(file: str) -> int:
+    """Return a number for everything that native code of a file, `__file__`, is compiled from.
+
+    Numba notices a change in the file of a cached function, but not in the files of functions that
+    it inlines. So the number covers all files of the package that the file imports, directly or
+    indirectly. Files that are newer than this process, after an upgrade, are not the code that it
+    runs. The number is then random: old code must not be kept under the key of the new files.
+    """
+    found, new = set(), {Path(file)}
+    while new:
+        found |= new
+        new = {other for path in new for other in _imported(path)} - found
+    digest = hashlib.sha256(environment().encode())
+    for path in sorted(found):
+        digest.update(path.read_bytes() if path.exists() else b"")
+        if path.exists() and _changed(path) > LOADED:
+            digest.update(os.urandom(16))
+    # Keys of operations are integers of 64 bits.
+    return int(digest.hexdigest()[:15], 16)
+
+
+def _changed(path: Path) -> float:
+    """Return when a file was written, or put in its place: installers may keep the first date."""
+    found = path.stat()
+    return max(found.st_mtime, found.st_ctime)
+
+
+@functools.cache
+def _imported(path: Path) -> frozenset[Path]:
+    """Return the package's files that a file imports from; for a folder, all files in it."""
+    if not path.exists():  # a frozen application: numba looks at the executable
+        return frozenset()
+    found: set[Path] = set()
+    for name in _IMPORT.findall(path.read_text(encoding="utf-8")):
+        place = PACKAGE.joinpath(*name.split("."))
+        file = place.with_suffix(".py")
+        found |= {file} if file.exists() else set(place.rglob("*.py"))
+    return frozenset(file for file in found if file.parent != PACKAGE)
+
+
+class _InTemporaryFolder(UserProvidedCacheLocator):
+    """Keep compiled code elsewhere if neither the package's folder nor a home can be written to."""
+
+    # Without it numba would raise an error when a cached function is defined, which is on import.
+
+    def __init__(self, py_func: Any, py_file: str) -> None:
+        super().__init__(py_func, py_file)
+        self._cache_path = str(_temporary_folder() / self.get_suitable_cache_subpath(py_file))
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _InTemporaryFolder | None:
+        """Return where a function is kept, or None if it does not belong to the package."""
+        if not Path(py_file).is_relative_to(PACKAGE):
+            return None
+        locator = cls(py_func, py_file)
+        locator.ensure_cache_path()
+        return locator
+
+
+add_locator(_InTemporaryFolder)
+
+
+@functools.cache
+def _temporary_folder() -> Path:
+    """Return a folder that only this user can write to, the same one each time, and log it."""
+    # If somebody else has a folder of that name, it is a new one, removed when Python ends.
+    user = os.getuid() if hasattr(os, "getuid") else None
+    path = Path(tempfile.gettempdir(), f"pymc-flymc-{user}")
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    found = path.lstat()
+    # Users who can write to the folder could make this user run their code.
+    open_to_others = user is not None and (found.st_uid != user or found.st_mode & 0o022 != 0)
+    if open_to_others or not stat.S_ISDIR(found.st_mode):
+        path = Path(tempfile.mkdtemp(prefix="pymc-flymc-"))
+        atexit.register(shutil.rmtree, path, ignore_errors=True)
+    if multiprocessing.parent_process() is None:
+        log.warning(
+            f"compiled code is kept in {path}, for neither the package's folder nor one at home "
+            "can be written to; the environment variable NUMBA_CACHE_DIR names another"
+        )
+    return path
+
 
 #: ``log_factor(eta, constants, shared, out)`` writes the log factor of each row, from the rows'
 #: predictors and constants, and from the numbers that all rows share.

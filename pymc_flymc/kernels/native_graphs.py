@@ -15,8 +15,7 @@ from numba import types
 
 from pymc_flymc.compat.numba import DISABLE_JIT, address_of, native_caller
 from pymc_flymc.kernels.layout import POWERS
-from pymc_flymc.kernels.native import kernel, kernel_part
-from pymc_flymc.kernels.records import Int32Vector, Vector, record_type, vector
+from pymc_flymc.kernels.native import Int32Vector, Vector, kernel, kernel_part, record_type, vector
 
 #: Number of scalars that a density returns in addition to its coefficients and value: what the
 #: bound shares with all rows at this theta (nothing, or two powers of a radius), and zeros. Scalars

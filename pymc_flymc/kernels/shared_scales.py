@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_flymc.kernels.records import IntVector, Vector
+from pymc_flymc.kernels.native import IntVector, Vector
 
 #: Powers of a scale: of effects that are as large as the scale, and of effects that it multiplies.
 CENTRED, NON_CENTRED = 1.0, -1.0

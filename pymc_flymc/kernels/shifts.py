@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_flymc.kernels.geometry import standardise
-from pymc_flymc.kernels.native import kernel_part
-from pymc_flymc.kernels.records import IntVector, Vector
+from pymc_flymc.kernels.native import IntVector, Vector, kernel_part
 
 #: Smallest and largest standard deviation of a move, in units of the Laplace approximation's along
 #: it. It is uniform in its logarithm: the prior's width varies with the scale of the effects.

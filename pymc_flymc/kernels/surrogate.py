@@ -1,10 +1,4 @@
-"""Joint updates of theta and z whose theta is proposed by trajectories through a surrogate.
-
-The surrogate treats a set S of rows exactly, see `surrogate_density`. To propose, a chain makes
-Hamiltonian updates that are reversible for it, and draws fresh brightness of all other rows. Prior,
-expansion and S cancel in the acceptance ratio, in which the bright rows' factors remain. With S
-empty a trajectory reads no row at all; with all rows in S it is Hamiltonian Monte Carlo.
-"""
+"""Joint updates of theta and z whose theta is proposed by trajectories through a surrogate."""
 
 import functools
 from collections.abc import Callable
@@ -14,27 +8,91 @@ import numpy as np
 
 from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.dark_rates import take_dark
-from pymc_flymc.kernels.fresh_brightness import ATTEMPTS, MOVED, accept_z, draw_z, log_weight_of_z
+from pymc_flymc.kernels.fresh_brightness import (
+    ATTEMPTS,
+    MOVED,
+    AliasTables,
+    accept_z,
+    draw_z,
+    log_weight_of_z,
+)
 from pymc_flymc.kernels.geometry import unstandardise
-from pymc_flymc.kernels.native import kernel, kernel_part
+from pymc_flymc.kernels.native import Int32Vector, Vector, kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
+    Chain,
     accept_theta,
     conditional_metropolis,
     copy,
     copy_state,
     finite_or_minus_inf,
+    is_same,
     run_type,
 )
-from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.rescaling import REPEATS, rescale_by
-from pymc_flymc.kernels.surrogate_density import Surrogate, log_surrogate, log_surrogate_along
+from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.trajectory import (
     LARGEST_KICK,
     Dynamics,
     density_and_gradient_at,
     new_dynamics,
+    row_force,
     simulate,
 )
+
+
+class Surrogate(NamedTuple):
+    """What a surrogate has in addition to its density."""
+
+    tables: AliasTables  #: Of the rows outside S; the rows of S have rate zero there.
+    exact: Rows  #: The rows of S.
+    numbers: Int32Vector  #: Indices of the rows of S among themselves: from 0 on.
+    remainder_gradient: int  #: Address of their remainders R_n, with gradients.
+    walker: Chain  #: State of a proposal while it is made.
+
+
+@kernel_part
+def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
+    """Return the log of q at chain.v_new; write theta_new, w_new and the force."""
+    log_density = density_and_gradient_at(posterior, dynamics, chain)
+    return add_exact_rows(log_density, posterior, surrogate, dynamics, chain, scratch)
+
+
+@kernel_part
+def log_surrogate_along(posterior, surrogate, dynamics, chain, without_rows, scratch):
+    """Return `log_surrogate`, and the log density without rows; read no row if coefficients stay.
+
+    In that case the force is stale. `without_rows` is the log density without rows at chain.v.
+    """
+    log_density = density_and_gradient_at(posterior, dynamics, chain)
+    if is_same(chain.w_new, chain.w):  # as along the ridge of a product: remainders stay, too
+        log_q = finite_or_minus_inf(chain.log_density[0] + log_density - without_rows, scratch)
+    else:
+        log_q = add_exact_rows(log_density, posterior, surrogate, dynamics, chain, scratch)
+    return log_q, log_density
+
+
+@kernel_part
+def add_exact_rows(log_density, posterior, surrogate, dynamics, chain, scratch):
+    """Add the remainders of S to the log density without rows, and write the force."""
+    if not -np.inf < log_density < np.inf:
+        return finite_or_minus_inf(log_density, scratch)
+    log_density += row_force(
+        posterior,
+        surrogate.exact,
+        surrogate.remainder_gradient,
+        surrogate.numbers,
+        surrogate.numbers.shape[0],
+        chain.theta_new,
+        chain.w_new,
+        dynamics.gradient_new,
+        surrogate.walker.dark,  # no rows: zeros
+        dynamics,
+        chain.log_factor_new,
+        scratch,
+    )
+    dynamics.log_density_new[0] = finite_or_minus_inf(log_density, scratch)
+    return dynamics.log_density_new[0]
+
 
 #: Share of conditional random walks. They still move in tails heavier than the surrogate's, where
 #: joint updates would be stuck.

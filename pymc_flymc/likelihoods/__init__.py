@@ -11,16 +11,12 @@ from pymc_flymc.likelihoods.free_alpha import (
 )
 from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT
-from pymc_flymc.likelihoods.multinomial import Multinomial
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
-from pymc_flymc.likelihoods.normal import Normal
-from pymc_flymc.likelihoods.normal_scales import NormalScales
+from pymc_flymc.likelihoods.normal import Normal, SkewNormal, TruncatedNormal
 from pymc_flymc.likelihoods.ordered import OrderedLogit
 from pymc_flymc.likelihoods.poisson import PoissonLog
-from pymc_flymc.likelihoods.skew_normal import SkewNormal
-from pymc_flymc.likelihoods.softmax import Softmax
-from pymc_flymc.likelihoods.student_t_scales import StudentTScales
-from pymc_flymc.likelihoods.truncated_normal import TruncatedNormal
+from pymc_flymc.likelihoods.scales_by_row import NormalScales, StudentTScales
+from pymc_flymc.likelihoods.softmax import Multinomial, Softmax
 from pymc_flymc.likelihoods.von_mises import VonMises
 from pymc_flymc.likelihoods.zero_inflated import ZeroInflatedPoisson, ZeroInflatedTrials
 from pymc_flymc.likelihoods.zero_truncated import (

@@ -10,13 +10,11 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit, ndtr
 
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.likelihoods.checks import check_values
 from pymc_flymc.likelihoods.family import SmoothFamily
-from pymc_flymc.likelihoods.forms import LOGISTIC
-from pymc_flymc.likelihoods.functions import log_normal_cdf, log_positive
-from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.links import find_predictor
-from pymc_flymc.likelihoods.log_links import find_log_odds
-from pymc_flymc.likelihoods.value_checks import check_values
+from pymc_flymc.likelihoods.jets import log_normal_cdf, log_positive
+from pymc_flymc.likelihoods.likelihood import LOGISTIC, RowParameters
+from pymc_flymc.likelihoods.links import find_log_odds, find_predictor
 
 
 class Bernoulli(SmoothFamily):

@@ -19,13 +19,18 @@ from scipy.special import digamma, expit, polygamma
 from pymc_flymc.graphs.gammas import log_gamma
 from pymc_flymc.graphs.tools import first_equals, free_inputs
 from pymc_flymc.likelihoods.binomial import BinomialLogit, check_trials
+from pymc_flymc.likelihoods.checks import check_parameter, check_values
 from pymc_flymc.likelihoods.family import Family, JointlySmoothFamily
-from pymc_flymc.likelihoods.functions import SOFTPLUS, log_rising_of_exp
+from pymc_flymc.likelihoods.jets import SOFTPLUS, log_rising_of_exp
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.links import as_columns, find_predictor, unreadable
-from pymc_flymc.likelihoods.log_links import find_log_mean, find_log_odds
+from pymc_flymc.likelihoods.links import (
+    as_columns,
+    find_log_mean,
+    find_log_odds,
+    find_predictor,
+    unreadable,
+)
 from pymc_flymc.likelihoods.products import is_from, without
-from pymc_flymc.likelihoods.value_checks import check_parameter, check_values
 
 _BINOMIAL = BinomialLogit()
 

@@ -10,12 +10,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
+from pymc_flymc.likelihoods.checks import check_counts, check_parameter, check_values
 from pymc_flymc.likelihoods.family import SmoothFamily
-from pymc_flymc.likelihoods.forms import LOGISTIC
-from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.links import unreadable
-from pymc_flymc.likelihoods.log_links import find_log_odds
-from pymc_flymc.likelihoods.value_checks import check_counts, check_parameter, check_values
+from pymc_flymc.likelihoods.likelihood import LOGISTIC, RowParameters
+from pymc_flymc.likelihoods.links import find_log_odds, unreadable
 
 
 class BinomialLogit(SmoothFamily):

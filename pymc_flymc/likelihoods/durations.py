@@ -12,19 +12,23 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.gammas import log_gamma
-from pymc_flymc.likelihoods.censoring import WITHIN_LIMITS, censoring_of, is_censored, uncensored
-from pymc_flymc.likelihoods.family import Family, SmoothFamily
-from pymc_flymc.likelihoods.functions import log_positive
-from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.links import unreadable
-from pymc_flymc.likelihoods.log_links import find_log_mean
-from pymc_flymc.likelihoods.products import simplified
-from pymc_flymc.likelihoods.value_checks import (
+from pymc_flymc.likelihoods.censored_normal import (
+    WITHIN_LIMITS,
+    censoring_of,
+    is_censored,
+    uncensored,
+)
+from pymc_flymc.likelihoods.checks import (
     check_values,
     is_positive,
     known_number,
     scalar_parameter,
 )
+from pymc_flymc.likelihoods.family import Family, SmoothFamily
+from pymc_flymc.likelihoods.jets import log_positive
+from pymc_flymc.likelihoods.likelihood import RowParameters
+from pymc_flymc.likelihoods.links import find_log_mean, unreadable
+from pymc_flymc.likelihoods.products import simplified
 
 _WEIBULL: Any = pm.Weibull.rv_type
 

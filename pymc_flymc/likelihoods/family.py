@@ -1,15 +1,135 @@
-"""Base classes of families of likelihoods."""
+"""Base classes of families of likelihoods, and derivative bounds from their graphs."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant, Variable
+from pytensor.scalar import basic as ps
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.limits import limit_anywhere, limit_within
-from pymc_flymc.likelihoods.value_checks import check_values
+from pymc_flymc.likelihoods.checks import check_values
+from pymc_flymc.likelihoods.jets import ELEMENTARY, RECIPROCAL, Growing, Jet, known_of, power
+from pymc_flymc.likelihoods.likelihood import RowParameters, outcome
+
+#: Exceeds the rounding error of a bound, which is made of few sums and products without signs.
+ROUNDED_UP = 1.0 + 2.0**-40
+#: If there are several growing bounds, each row uses the one that is smallest at this many spreads.
+SPREADS_AWAY = 6.0
+
+
+def limit_within(
+    likelihood: Any, order: int, low: Any, high: Any, spread: Any, y: np.ndarray
+) -> np.ndarray:
+    """Return bounds on a derivative of the log-likelihood where predictors are in intervals.
+
+    The order is at most four. `low`, `high` and `spread` have a number or an array (n,) for each
+    predictor: the ends of the interval, which may be infinite, and the largest element of
+    directions. The result, (n,), is infinite if no bound is found.
+    """
+    etas = [Jet.predictor(*each) for each in zip(low, high, spread, strict=True)]
+    with np.errstate(all="ignore"):
+        return _rounded(_traverse(likelihood, etas, y).derivative(order), len(y))
+
+
+def limit_anywhere(likelihood: Any, order: int, eta: Any, y: np.ndarray) -> Growing:
+    """Return bounds (n,) on a derivative in the only predictor at any distance from eta."""
+    with np.errstate(all="ignore"):
+        jet = Jet.predictor(eta, eta, 1.0, anywhere=True)
+        limit = Growing.of(_traverse(likelihood, [jet], y).derivative(order))
+        return Growing(_rounded(limit.size, len(y)), limit.rate)
+
+
+def least_far_out(*limits: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return one of several bounds for each row: scales and rates, both of shape (n,)."""
+    scales, rates = np.stack([np.broadcast_arrays(*each) for each in limits], axis=1)
+    with np.errstate(divide="ignore"):
+        far_out = np.log(scales) + SPREADS_AWAY * rates
+    best = np.argmin(np.where(np.isnan(far_out), np.inf, far_out), axis=0)
+    rows = np.arange(len(best))
+    return scales[best, rows], rates[best, rows]
+
+
+def _rounded(limit: Any, n: int) -> np.ndarray:
+    limit = np.broadcast_to(np.asarray(limit) * ROUNDED_UP, (n,))
+    return np.where(np.isnan(limit), np.inf, limit)
+
+
+def _traverse(likelihood: Any, etas: list[Jet], y: np.ndarray) -> Jet:
+    """Return the log-likelihood with its bounds; refuse an operation that has none."""
+    predictors, columns, value = _graph(likelihood)
+    found: dict[Variable, Jet] = dict(zip(predictors, etas, strict=True))
+    for v, column in zip(columns, np.atleast_2d(y.T), strict=True):
+        found[v] = Jet.data(np.asarray(column, dtype=np.float64))
+
+    def part(v: Any) -> Jet:
+        if v not in found:
+            found[v] = _constant(v) if isinstance(v, Constant) else operation(v)
+        return found[v]
+
+    def operation(v: Any) -> Jet:
+        known = known_of(v)
+        jets = [part(u) for u in (known.inputs if known else v.owner.inputs)]
+        if all(jet.fixed for jet in jets):
+            return _evaluated(v, [part(u).ends()[0] for u in v.owner.inputs])
+        result = known.limits(*jets) if known else _rule(v, jets)
+        if result is None:
+            raise UnsupportedModelError(
+                f"limits of derivatives of the likelihood {likelihood.name} cannot be computed: "
+                f"its log_likelihood has the operation {v.owner.op} of a predictor. Give the "
+                "family the methods derivative_bound, or third_bound and third_beyond"
+            )
+        return result
+
+    return part(value)
+
+
+def _graph(likelihood: Any) -> tuple[list[Any], list[Any], Any]:
+    """Return symbols of predictors and of observed values, and the graph of the log-likelihood."""
+    etas = [pt.vector(f"eta_{i}", dtype="float64") for i in range(likelihood.n_predictors)]
+    columns = [pt.vector(name, dtype="float64") for name in ("y", *likelihood.row_data)]
+    return etas, columns, likelihood.log_likelihood(etas, outcome(likelihood, columns))
+
+
+def _constant(v: Any) -> Jet:
+    """Return a constant, as a number if it is one: linear parts then have one slope."""
+    return Jet.data(float(v.data.item()) if np.size(v.data) == 1 else np.asarray(v.data))
+
+
+def _evaluated(v: Any, inputs: Sequence[Any]) -> Jet:
+    """Evaluate a part that depends on observed values alone."""
+    shaped = [
+        np.asarray(value, u.type.dtype).reshape((-1,) * u.type.ndim)
+        for value, u in zip(inputs, v.owner.inputs, strict=True)
+    ]
+    storage: list[list[Any]] = [[None] for _ in v.owner.outputs]
+    v.owner.op.perform(v.owner, shaped, storage)
+    return Jet.data(storage[v.owner.outputs.index(v)][0])
+
+
+def _rule(v: Any, jets: list[Jet]) -> Jet | None:
+    """Return the jet of an operation from those of its inputs, or None if it is not known."""
+    kind = type(v.owner.op.scalar_op) if isinstance(v.owner.op, Elemwise) else None
+    one, *others = jets
+    if kind in (ps.Add, ps.Mul):
+        return functools.reduce(Jet.__add__ if kind is ps.Add else Jet.__mul__, jets)
+    if kind is ps.Sub:
+        return one - others[0]
+    if kind is ps.Neg:
+        return -one
+    if kind is ps.Second:
+        return others[0]
+    if kind is ps.TrueDiv:
+        return one * others[0].through(RECIPROCAL)
+    if kind is ps.Pow and others[0].fixed and np.size(p := others[0].ends()[0]) == 1:
+        return one.through(power(np.asarray(p).item()))
+    if kind is ps.Switch and one.fixed:
+        return others[0].where(one.ends()[0] != 0, others[1])
+    return one.through(ELEMENTARY[kind]) if kind in ELEMENTARY else None
 
 
 class Family:

@@ -17,23 +17,28 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import NegBinomialRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.likelihoods.exponent import LARGE, exponent, log_exponent, log_exponent_jet, parts
-from pymc_flymc.likelihoods.family import JointlySmoothFamily
-from pymc_flymc.likelihoods.functions import LOG_POSITIVE, THIRD, log_positive, log_rising_of_exp
-from pymc_flymc.likelihoods.jets import Jet
+from pymc_flymc.likelihoods.checks import check_counts
+from pymc_flymc.likelihoods.family import JointlySmoothFamily, least_far_out
+from pymc_flymc.likelihoods.jets import LOG_POSITIVE, THIRD, Jet, log_positive, log_rising_of_exp
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.limits import least_far_out
-from pymc_flymc.likelihoods.links import as_columns, unreadable
-from pymc_flymc.likelihoods.log_links import find_log_mean
+from pymc_flymc.likelihoods.links import as_columns, find_log_mean, unreadable
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, read_negative_binomial
-from pymc_flymc.likelihoods.value_checks import check_counts
-from pymc_flymc.likelihoods.zero_inflated import ZeroInflated, ZeroInflatedTrials, third_of_zero
+from pymc_flymc.likelihoods.zero_inflated import (
+    LARGE,
+    ZeroInflated,
+    ZeroInflatedTrials,
+    exponent,
+    log_exponent,
+    log_exponent_jet,
+    parts,
+    parts_of_inflated,
+    third_of_zero,
+)
 from pymc_flymc.likelihoods.zero_truncated import (
     ZeroTruncated,
     ZeroTruncatedNegativeBinomial,
     untruncated,
 )
-from pymc_flymc.likelihoods.zeros import parts_of_inflated
 
 
 class NegativeBinomialSmooth(JointlySmoothFamily):

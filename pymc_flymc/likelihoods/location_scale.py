@@ -11,10 +11,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.gammas import log_gamma
+from pymc_flymc.likelihoods.checks import check_parameter, scalar_parameter
 from pymc_flymc.likelihoods.family import Family
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.products import number_times_data
-from pymc_flymc.likelihoods.value_checks import check_parameter, scalar_parameter
 
 
 def scale_and_unit(scale: Any, what: str, rv: TensorVariable) -> tuple[Any, Any]:

@@ -14,20 +14,18 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.binomial import BinomialLogit
-from pymc_flymc.likelihoods.family import Family
-from pymc_flymc.likelihoods.forms import NEGATIVE_BINOMIAL
-from pymc_flymc.likelihoods.functions import log_rising_of_exp
-from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.links import unreadable
-from pymc_flymc.likelihoods.log_links import find_log_mean, find_log_odds
-from pymc_flymc.likelihoods.products import is_from, without
-from pymc_flymc.likelihoods.value_checks import (
+from pymc_flymc.likelihoods.checks import (
     check_counts,
     check_parameter,
     check_values,
     is_positive,
     scalar_parameter,
 )
+from pymc_flymc.likelihoods.family import Family
+from pymc_flymc.likelihoods.jets import log_rising_of_exp
+from pymc_flymc.likelihoods.likelihood import NEGATIVE_BINOMIAL, RowParameters
+from pymc_flymc.likelihoods.links import find_log_mean, find_log_odds, unreadable
+from pymc_flymc.likelihoods.products import is_from, without
 
 
 class _NegativeBinomial(Family):

@@ -24,11 +24,10 @@ from scipy.special import expit, ndtr
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs, plain_function
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
-from pymc_flymc.likelihoods.guards import TAILS, are_tails, without_guards
+from pymc_flymc.likelihoods.checks import check_values, is_ordered
 from pymc_flymc.likelihoods.likelihood import RowParameters
+from pymc_flymc.likelihoods.links import TAILS, are_tails, without_guards
 from pymc_flymc.likelihoods.products import without
-from pymc_flymc.likelihoods.refusals import is_ordered
-from pymc_flymc.likelihoods.value_checks import check_values
 
 _LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logit": expit,

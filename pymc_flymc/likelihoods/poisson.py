@@ -7,11 +7,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.likelihoods.checks import check_counts
 from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.links import unreadable
-from pymc_flymc.likelihoods.log_links import find_log_mean
-from pymc_flymc.likelihoods.value_checks import check_counts
+from pymc_flymc.likelihoods.links import find_log_mean, unreadable
 
 
 class PoissonLog(SmoothFamily):

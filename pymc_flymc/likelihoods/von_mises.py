@@ -9,9 +9,9 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import VonMisesRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.likelihoods.checks import check_values, known_number
 from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.value_checks import check_values, known_number
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.family import Family
-from pymc_flymc.likelihoods.forms import LOGISTIC, form_of
 from pymc_flymc.likelihoods.likelihood import (
+    LOGISTIC,
     ExplicitLikelihood,
     JointlySmoothLikelihood,
     Likelihood,
     SmoothedLikelihood,
     SmoothLikelihood,
+    form_of,
     outcome,
 )
 

@@ -1,32 +1,179 @@
-r"""Zero-inflated counts: a Poisson or another variable with additional zeros.
-
-With the predictor a, the log odds of psi, and :math:`e^{-s}` the chance that the variable itself is
-zero, a function of its predictor :math:`\eta`, the log-likelihood of a zero is
-:math:`\log(1 + e^{a - s}) - \log(1 + e^a)`. Any other count has the variable's log-likelihood plus
-:math:`-\log(1 + e^{-a})`.
-"""
+"""Zero-inflated counts: zeros are added to those of a Poisson or another variable."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
+from pytensor.tensor.basic import Join, MakeVector
 from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
+from scipy.special import expit
 
+from pymc_flymc.compat.pymc import HurdleRV, MixtureRV
+from pymc_flymc.graphs.tools import evaluate, free_inputs, has_rows_of_data
 from pymc_flymc.likelihoods.binomial import BinomialLogit
-from pymc_flymc.likelihoods.exponent import LARGE
-from pymc_flymc.likelihoods.family import JointlySmoothFamily
-from pymc_flymc.likelihoods.functions import EXP, SECOND, THIRD, Function, known
+from pymc_flymc.likelihoods.checks import check_parameter
+from pymc_flymc.likelihoods.family import JointlySmoothFamily, least_far_out
+from pymc_flymc.likelihoods.jets import (
+    EXP,
+    LOG_SOFTPLUS,
+    SECOND,
+    THIRD,
+    Function,
+    Jet,
+    known,
+    outward,
+)
 from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters, outcome
-from pymc_flymc.likelihoods.limits import least_far_out
-from pymc_flymc.likelihoods.links import as_columns, unreadable
-from pymc_flymc.likelihoods.log_links import find_log_odds
+from pymc_flymc.likelihoods.links import as_columns, find_log_odds, unreadable
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
-from pymc_flymc.likelihoods.value_checks import check_parameter
-from pymc_flymc.likelihoods.zeros import parts_of_inflated
+
+_ZEROS: Any = pm.DiracDelta.rv_type
+
+
+def without_hurdle(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:
+    """Return the variable that is never zero, of ``pm.HurdlePoisson`` and the like, and psi.
+
+    psi is the probability of a value that is not zero: a scalar, or a value for each row. A
+    variable of another kind is returned as it is, without psi.
+    """
+    psi, values = _parts(rv, HurdleRV) or (None, rv)
+    return values, psi
+
+
+def parts_of_inflated(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable] | None:
+    """Return psi and the variable to which zeros are added, or None without such a mixture.
+
+    psi is the probability of a value of that variable, zero or not.
+    """
+    return _parts(rv, MixtureRV)
+
+
+def _parts(rv: TensorVariable, kind: type) -> tuple[TensorVariable, TensorVariable] | None:
+    if rv.owner is None or not isinstance(rv.owner.op, kind):
+        return None
+    _, weights, *components = rv.owner.inputs
+    if len(components) != 2:
+        return None
+    zeros, values = components
+    if zeros.owner is None or not isinstance(zeros.owner.op, _ZEROS):
+        return None
+    (place,) = zeros.owner.op.dist_params(zeros.owner)
+    if has_rows_of_data(place) or free_inputs([place]) or np.any(evaluate(place) != 0):
+        return None
+    psi: Any
+    op = None if weights.owner is None else weights.owner.op
+    if isinstance(op, MakeVector) and len(weights.owner.inputs) == 2:
+        psi = weights.owner.inputs[1]
+    elif isinstance(op, Join):
+        psi = weights.owner.inputs[-1]
+        psi = psi.squeeze(axis=-1) if psi.type.broadcastable[-1] else psi[..., -1]
+    else:
+        psi = weights[..., -1]
+    if psi.ndim and all(psi.type.broadcastable):
+        psi = psi.squeeze()
+    values = values.owner.clone().outputs[values.owner.outputs.index(values)]
+    values.name = rv.name
+    return psi, values
+
+
+#: If log s is larger, the distribution itself gives no zeros, and powers of s would overflow.
+LARGE = 200.0
+#: If -psi is larger, counts are Poisson variables in double precision.
+POISSON = 40.0
+#: If psi is smaller, h / p - 1 is computed by a series.
+SMALL = -12.0
+
+
+def log_exponent(eta: Any, tau: Any) -> Any:
+    """Return the graph of log s, which is eta if psi is small."""
+    psi = eta - tau
+    small = psi < -POISSON
+    value = pt.switch(small, eta, tau + pt.log(pt.softplus(pt.switch(small, 0.0, psi))))
+    return known(value, log_exponent_jet, eta, tau)
+
+
+def exponent(eta: Any, tau: Any) -> Any:
+    """Return the graph of s."""
+    log_s = log_exponent(eta, tau)
+    return known(pt.exp(pt.switch(log_s > LARGE, LARGE, log_s)), _exponent_jet, eta, tau)
+
+
+def parts(eta: Any, tau: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return alpha p, p and k."""
+    psi = eta - tau
+    p, near = expit(psi), np.maximum(psi, SMALL)
+    alpha_p = np.exp(np.minimum(eta, tau)) * expit(np.abs(psi))
+    series = p * (1.0 / 2.0 + p * (1.0 / 3.0 + p / 4.0))
+    k = np.where(psi < SMALL, series, np.logaddexp(0.0, near) / expit(near) - 1.0)
+    return alpha_p, p, k
+
+
+def _exponent_jet(eta: Jet, tau: Jet) -> Jet:
+    """Return the jet of s, from those of the predictors."""
+    (low, high), (tau_low, tau_high) = eta.ends(), tau.ends()
+    c, t = eta.derivative(1), tau.derivative(1)
+
+    def ends() -> tuple[Any, Any]:
+        alpha_p, _, k = parts(np.stack([low, high]), np.stack([tau_low, tau_high]))
+        return outward(*np.minimum(alpha_p * (1.0 + k), np.exp(LARGE)))
+
+    def derivative(order: int) -> Any:
+        # alpha p increases with both, too.
+        most = parts(high, tau_high)[0]
+        psi = np.stack(_psi(eta, tau))
+        _, p, k = parts(psi, np.zeros_like(psi))
+        if order == 1:
+            return most * (c + k[1] * t)
+        if order == 2:
+            return most * ((1.0 - p[0]) * c**2 + 2.0 * p[1] * c * t + _size(k, p) * t**2)
+        if order == 3:
+            return most * (
+                _size(1.0 + 2.0 * p**2, 3.0 * p) * c**3
+                + 3.0 * _size(2.0 * p, 2.0 * p**2) * c**2 * t
+                + 3.0 * _size(2.0 * p**2, p) * c * t**2
+                + _size(k, 2.0 * p**2) * t**3
+            )
+        return np.inf
+
+    return Jet(ends, derivative)
+
+
+def log_exponent_jet(eta: Jet, tau: Jet) -> Jet:
+    """Return the jet of log s, from those of the predictors."""
+    c, t = eta.derivative(1), tau.derivative(1)
+
+    def ends() -> tuple[Any, Any]:
+        low, high = (np.stack(each) for each in zip(eta.ends(), tau.ends(), strict=True))
+        alpha_p, _, k = parts(*np.stack([low, high], axis=1))
+        least, most = outward(*np.log(alpha_p * (1.0 + k)))
+        # If both predictors are infinite, it may be any number.
+        return np.where(np.isnan(least), -np.inf, least), np.where(np.isnan(most), np.inf, most)
+
+    def derivative(order: int) -> Any:
+        low, high = _psi(eta, tau)
+        if order > 1:
+            return LOG_SOFTPLUS.limit(order, low, high) * (c + t) ** order
+        _, _, k = parts(np.stack([low, high]), np.zeros((2, 1)))
+        # The factors of c and t sum to one.
+        return np.minimum(c / (1.0 + k[0]) + t * (1.0 - 1.0 / (1.0 + k[1])), np.maximum(c, t))
+
+    return Jet(ends, derivative)
+
+
+def _psi(eta: Jet, tau: Jet) -> tuple[Any, Any]:
+    (low, high), (tau_low, tau_high) = eta.ends(), tau.ends()
+    return outward(low - tau_high, high - tau_low)
+
+
+def _size(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Bound the absolute difference of two increasing functions, (2, n), from their ends."""
+    return np.maximum(one[1] - other[0], other[1] - one[0])
+
 
 _NEGATIVE_BINOMIAL = NegativeBinomialLog()
 _EXP = Function(EXP.ends, lambda order, low, high: np.exp(np.minimum(high, LARGE)))

@@ -11,12 +11,12 @@ from pytensor.tensor.random.basic import NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import evaluate, free_inputs, has_rows_of_data
+from pymc_flymc.likelihoods.checks import check_counts, check_values
 from pymc_flymc.likelihoods.family import Family, SmoothFamily
-from pymc_flymc.likelihoods.functions import log_positive, log_softplus
+from pymc_flymc.likelihoods.jets import log_positive, log_softplus
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog, check_alpha
 from pymc_flymc.likelihoods.poisson import PoissonLog
-from pymc_flymc.likelihoods.value_checks import check_counts, check_values
 
 _TRUNCATED: Any = pm.Truncated.rv_type
 

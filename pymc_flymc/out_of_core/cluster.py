@@ -1,9 +1,7 @@
-"""Rows that the workers of a Dask cluster hold: partitions stay there, tasks go to them.
+"""Rows that the workers of a Dask cluster hold: partitions stay there, tasks go to them."""
 
-Every task is pure and has a name. If workers are lost, the scheduler computes again what is still
-needed, from the rows on, with the same numbers. Nothing is scattered, pinned, or kept in an actor.
-"""
-
+import functools
+import hashlib
 import os
 import threading
 import time
@@ -20,12 +18,47 @@ import cloudpickle
 import numpy as np
 
 from pymc_flymc.compat.dask import keep_tasks_home
-from pymc_flymc.out_of_core.columns import Column
-from pymc_flymc.out_of_core.dask_arrays import is_dask
-from pymc_flymc.out_of_core.retries import PAUSES, may_pass, say_again
-from pymc_flymc.out_of_core.source import Partition, RowSource
-from pymc_flymc.out_of_core.tasks import load, run
+from pymc_flymc.out_of_core.arrays import check_rows, is_dask
+from pymc_flymc.out_of_core.columns import ArrayColumn, Column
+from pymc_flymc.out_of_core.source import PAUSES, Partition, RowSource, may_pass, say_again
 from pymc_flymc.reporting import doing, reading
+
+_turn = threading.Lock()
+#: Functions are unpickled once in each process, so that they are compiled only once.
+_unpickled = functools.lru_cache(8)(cloudpickle.loads)
+
+
+def load(
+    number: int, rows: range, shapes: Mapping[str, tuple[int, ...]], *blocks: np.ndarray
+) -> Partition:
+    """Put blocks of the same rows together."""
+    columns, hashed = {}, hashlib.blake2b(digest_size=16)
+    for (name, row), block in zip(shapes.items(), blocks, strict=True):
+        checked = check_rows(block, name, (len(rows), *row), f"partition {number}")
+        values = np.ascontiguousarray(checked)
+        hashed.update(repr((values.dtype.str, values.shape)).encode())
+        hashed.update(values.reshape(-1).view(np.uint8))
+        columns[name] = ArrayColumn(values)
+    return Partition(number, rows.start, len(rows), columns, content_hash=hashed.digest())
+
+
+def run(partition: Partition, content_hash: bytes, pickled: bytes, *arguments: Any) -> Any:
+    """Call a pickled function on a partition, if the hash of its rows is still the same.
+
+    Raises
+    ------
+    ValueError
+        If they are not.
+    """
+    if partition.content_hash != content_hash:
+        raise ValueError(
+            f"the rows of partition {partition.number} were lost and read again, and have changed "
+            "meanwhile: sample again, once nobody writes to them"
+        )
+    with _turn:
+        work = _unpickled(pickled)
+    return work(partition, *arguments)
+
 
 #: Seconds between looks at whether there still are workers, and without any before giving up.
 LOOK, PATIENCE = 5.0, 60.0

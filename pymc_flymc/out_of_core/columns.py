@@ -10,17 +10,19 @@ from scipy.sparse import issparse
 
 from pymc_flymc.compat.numpy import drop_pages
 from pymc_flymc.graphs.content_hash import content_hash, state_of_file, state_of_map
-from pymc_flymc.out_of_core.dask_arrays import changes_again, is_dask, leaves, with_checked_blocks
-from pymc_flymc.out_of_core.frames import array_of_frame, is_frame
-from pymc_flymc.out_of_core.identity import (
+from pymc_flymc.out_of_core.arrays import (
+    changes_again,
     check_chunks,
     check_file,
+    check_rows,
     identity_of,
+    is_dask,
+    leaves,
     paths_of,
     store_of,
+    with_checked_blocks,
 )
-from pymc_flymc.out_of_core.labels import Labels
-from pymc_flymc.out_of_core.row_checks import check_rows
+from pymc_flymc.out_of_core.frames import Labels, array_of_frame, is_frame
 
 
 class Column(ABC):

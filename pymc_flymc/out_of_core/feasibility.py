@@ -18,15 +18,16 @@ from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import count, doing, log
 from pymc_flymc.sampling.adaptation.base import Adaptation
 from pymc_flymc.sampling.adaptation.metropolis import JOINT
-from pymc_flymc.sampling.far_out import HEAVY, REPLICATES, places_far_out
 from pymc_flymc.sampling.proposal_weights import (
+    HEAVY,
     LARGEST_WEIGHT,
+    REPLICATES,
     SEED,
     Independence,
+    places_far_out,
     weigh_approximation,
 )
-from pymc_flymc.sampling.sampler import Sampler
-from pymc_flymc.sampling.task import SamplingTask
+from pymc_flymc.sampling.sampler import Sampler, SamplingTask
 
 #: Largest autocorrelation time, in draws: posteriors for which it is longer are refused.
 LARGEST_TIME = 20.0

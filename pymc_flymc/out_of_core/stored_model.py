@@ -16,14 +16,18 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.compat.pymc import MinibatchRandomVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import Shapes
-from pymc_flymc.out_of_core.design_builder import Containers, DesignBuilder, columns_of
-from pymc_flymc.out_of_core.row_graphs import RowGraphs, row_graphs_of
+from pymc_flymc.out_of_core.design_builder import (
+    Containers,
+    DesignBuilder,
+    RowGraphs,
+    columns_of,
+    row_graphs_of,
+)
 from pymc_flymc.out_of_core.source import RowSource, Values
 from pymc_flymc.out_of_core.stored_rows import SourceRows
-from pymc_flymc.reading.lifted_lookups import read_either
-from pymc_flymc.reading.model import ModelReading, rest_terms
+from pymc_flymc.reading.lookups import read_either
+from pymc_flymc.reading.model import ModelReading, rest_terms, warn_of_other_steps
 from pymc_flymc.reading.observed_rows import ObservedRows, Part, check_sizes
-from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.predictor import read_predictor
 from pymc_flymc.reading.row_axes import check_rows_alone, statistics_of_rows
 from pymc_flymc.reading.variables import value_shapes, value_variables

@@ -22,8 +22,8 @@ from pymc_flymc.graphs.content_hash import (
     leaves_of,
     owner_of,
     state_of_map,
+    structure_of,
 )
-from pymc_flymc.graphs.structure import structure_of
 
 
 @dataclass(frozen=True)

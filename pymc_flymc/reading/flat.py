@@ -18,10 +18,8 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import ParameterValueError
-from pymc_flymc.graphs.affine import constant_jacobian
-from pymc_flymc.graphs.integers import check_integers
-from pymc_flymc.graphs.tools import fold_constants
-from pymc_flymc.graphs.written_out import write_out_products
+from pymc_flymc.graphs.affine import constant_jacobian, write_out_products
+from pymc_flymc.graphs.tools import check_integers, fold_constants
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 from pymc_flymc.kernels.shifts import NO_SHIFTS, Shifts
 

@@ -21,16 +21,20 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import free_inputs, index_of, numbers_of
-from pymc_flymc.reading.cotangent import Context, NotReadableError, inputs_of, op_type, varies
-from pymc_flymc.reading.row_numbers import (
+from pymc_flymc.reading.cotangent import (
     TAKES_ELEMENTS,
     TAKES_ROWS,
+    Context,
+    NotReadableError,
     Places,
     axis_of_rows,
     indexed,
+    inputs_of,
     is_of_data,
     is_of_rows,
+    op_type,
     places_of,
+    varies,
 )
 
 

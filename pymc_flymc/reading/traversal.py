@@ -17,12 +17,13 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import ConstantParts, evaluate, free_inputs, known_size
-from pymc_flymc.likelihoods.refusals import LEAVE_OUT
+from pymc_flymc.likelihoods.checks import LEAVE_OUT
 from pymc_flymc.reading.cotangent import (
     Context,
     Cotangent,
     NotReadableError,
     flat,
+    not_linear,
     op_type,
     rows_first,
     scaled,
@@ -31,7 +32,6 @@ from pymc_flymc.reading.cotangent import (
     without_axis,
 )
 from pymc_flymc.reading.lookups import SPARSE_RULES, SparseBlock, split_lookup
-from pymc_flymc.reading.nonlinear import not_linear
 from pymc_flymc.reading.taken_rows import taken_below
 from pymc_flymc.reading.vjp import RULES, VIEWS
 

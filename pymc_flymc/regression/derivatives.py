@@ -14,12 +14,14 @@ from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import rewrites, unwrapped
 from pymc_flymc.graphs.compilation import FLATTENING, IN_PLACE
 from pymc_flymc.graphs.memoise import memoised
-from pymc_flymc.kernels.caching import environment
-from pymc_flymc.likelihoods.forms import LOGISTIC, SOFTMAX, form_of
+from pymc_flymc.kernels.native import environment
 from pymc_flymc.likelihoods.likelihood import (
+    LOGISTIC,
+    SOFTMAX,
     ExplicitLikelihood,
     Likelihood,
     SmoothedLikelihood,
+    form_of,
     outcome,
 )
 from pymc_flymc.likelihoods.weighted import unweighted

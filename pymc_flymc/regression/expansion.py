@@ -1,14 +1,145 @@
-"""Log-likelihoods to second order in their coefficients."""
+"""Collapsed sums of quadratics in the predictor, and log-likelihoods to second order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.regression.matrices import SymmetricMatrix
-from pymc_flymc.regression.quadratic_statistics import pack_quadratic
+from pymc_flymc.graphs.collapsed_ops import Quadratic
+from pymc_flymc.kernels.layout import ARROW, QuadraticParts, matrix_places, quadratic_places
+from pymc_flymc.regression.matrices import LARGEST_DENSE, RowMatrix, SymmetricMatrix
+
+
+@dataclass
+class QuadraticStatistics:
+    """Sufficient statistics of ``sum_n c_n + b_n eta_n - a_n eta_n^2``, eta_n = x_n . w + offset_n.
+
+    Kept around a centre: with u = w - centre the sum is ``constant + linear . u - u' curvature u``.
+    Near the posterior u is small, so that a sum over millions of rows loses no digits.
+
+    Parameters
+    ----------
+    centre : ndarray, shape (P,), float64
+        Coefficients at which `linear` is the gradient, normally the anchor.
+    """
+
+    centre: np.ndarray
+
+    def __post_init__(self) -> None:
+        self.constant = 0.0
+        self.linear = np.zeros(len(self.centre))
+        self.curvature: SymmetricMatrix | None = None
+
+    def add(
+        self, x: RowMatrix, eta: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        x : RowMatrix, shape (n, P)
+        eta : ndarray, shape (n,)
+            Their predictors at the centre, offset included.
+        a, b, c : ndarray, shape (n,)
+            Coefficients of each row's quadratic in eta; a >= 0.
+        """
+        self.constant += float(np.sum(c + b * eta - a * eta**2))
+        self.linear += (b - 2.0 * a * eta) @ x
+        self._add_curvature(x.sandwich(a))
+
+    def add_expansion(
+        self, x: RowMatrix, value: np.ndarray, slope: np.ndarray, curvature: np.ndarray
+    ) -> None:
+        """Add rows with K predictors each, ``value + slope . u - u' curvature u / 2`` for each row.
+
+        u is the distance of the predictors from those at the centre. Shapes: x (n, P / K), value
+        (n,), slope (K, n), curvature (K, K, n), symmetric and not negative on the diagonal.
+        """
+        self.constant += float(value.sum())
+        self.linear += (slope @ x).ravel()
+        self._add_curvature(x.sandwich(0.5 * curvature))
+
+    def _add_curvature(self, more: SymmetricMatrix) -> None:
+        self.curvature = more if self.curvature is None else self.curvature + more
+
+    def pack(self) -> np.ndarray:
+        """Return all statistics as one float64 vector, as `collapsed_quadratic` reads them."""
+        assert self.curvature is not None
+        return pack_quadratic(self.constant, self.centre, self.linear, self.curvature)
+
+
+def pack_quadratic(
+    constant: float, centre: np.ndarray, linear: np.ndarray, curvature: SymmetricMatrix
+) -> np.ndarray:
+    """Pack a quadratic as `QuadraticStatistics.pack` does."""
+    return np.concatenate(QuadraticParts([constant], centre, linear, curvature.pack()))
+
+
+def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray] | None:
+    """Return the matrices of packed quadratics of these sizes; None if columns are sparse."""
+    found, place = [], 0
+    for p in sizes:
+        place += quadratic_places(p).curvature
+        if p > LARGEST_DENSE:
+            if statistics[place + ARROW.n_sparse]:
+                return None
+            place += len(ARROW)
+        found.append(statistics[place : place + p * p].reshape(p, p))
+        place += p * p
+    return found
+
+
+def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
+    """Return the length of the packed vector: a graph of it beyond `LARGEST_DENSE` coefficients."""
+    p, start = n_coefficients, quadratic_places(n_coefficients).curvature
+    if p <= LARGEST_DENSE:
+        return start + p * p
+    n_sparse = statistics[start + ARROW.n_sparse].astype("int64")
+    n_pairs = statistics[start + ARROW.n_pairs].astype("int64")
+    return matrix_places(start + len(ARROW), p - n_sparse, n_sparse, n_pairs).behind
+
+
+def sparse_diagonal(
+    statistics: TensorVariable, n_coefficients: int, n_sparse: int
+) -> tuple[Any, TensorVariable]:
+    """Return where the sparse columns of an arrow begin, and the diagonal of its sparse block."""
+    arrow = quadratic_places(n_coefficients).curvature
+    parts = matrix_places(arrow + len(ARROW), n_coefficients - n_sparse, n_sparse, 0)
+    start = statistics[arrow + ARROW.start].astype("int64")
+    return start, statistics[parts.diagonal : parts.lengths]
+
+
+def collapsed_quadratic(
+    w: TensorVariable, statistics: TensorVariable, n_coefficients: int
+) -> TensorVariable:
+    """Return the graph of the collapsed sum of log bounds at w, in time independent of N.
+
+    Parameters
+    ----------
+    w : TensorVariable, shape (P,)
+        Coefficients.
+    statistics : TensorVariable
+        As packed by `QuadraticStatistics.pack`; what follows is not read.
+    n_coefficients : int
+        P.
+    """
+    _, total, _ = quadratic_terms(w, statistics, n_coefficients)
+    return total
+
+
+def quadratic_terms(
+    w: TensorVariable, statistics: TensorVariable, n_coefficients: int
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Return the graphs of u = w - centre, of the collapsed sum, and of u' curvature u."""
+    places = quadratic_places(n_coefficients)
+    u = w - statistics[places.centre]
+    terms: Any = Quadratic(n_coefficients > LARGEST_DENSE)(u, statistics)
+    along, form, _ = terms
+    return u, statistics[places.constant] + along - form, form
 
 
 @dataclass(frozen=True)

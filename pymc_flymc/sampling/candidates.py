@@ -20,9 +20,8 @@ from pymc_flymc.sampling.bound_choice import (
 )
 from pymc_flymc.sampling.costs import GRADIENT, Costs
 from pymc_flymc.sampling.proposal_weights import pilot_approximation
-from pymc_flymc.sampling.sampler import Sampler
-from pymc_flymc.sampling.task import SamplingTask
-from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.sampling.sampler import Sampler, SamplingTask
+from pymc_flymc.target.target import KernelSpec
 
 #: Gradients per effective draw of trajectories, where nothing holds them back.
 GRADIENTS = 5.0

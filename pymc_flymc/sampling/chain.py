@@ -9,13 +9,12 @@ from pymc_flymc.compat.numba import entry_point
 from pymc_flymc.kernels.brightness import make_bright_set
 from pymc_flymc.kernels.factors import scratch_for
 from pymc_flymc.kernels.fresh_brightness import MOVED
-from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.kernels.native import address_of_generator, map_fields
 from pymc_flymc.kernels.posterior import make_chain
-from pymc_flymc.kernels.records import map_fields
+from pymc_flymc.target.collapsed_density import describe_violation
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
-from pymc_flymc.target.validation import describe_violation
 
 #: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
 #: tell whether chains have forgotten them. Group-level effects start at one standard deviation: all

@@ -1,8 +1,4 @@
-"""Warnings of a chain that was stuck, or does not reach all regions of the posterior.
-
-R-hat and effective sample sizes show neither, because they see only regions that chains have
-visited.
-"""
+"""Warnings of a chain that was stuck, or does not reach all regions of the posterior."""
 
 import math
 from collections.abc import Sequence
@@ -13,6 +9,12 @@ from pymc.stats.convergence import SamplerWarning, WarningType
 
 from pymc_flymc.compat.arviz import pareto_index
 from pymc_flymc.order import first_largest
+
+
+def evenly(n: int, most: int) -> np.ndarray:
+    """Return numbers from 0 to n - 1: all of them, or an even choice."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+
 
 #: Types of the statistics of a draw. The last one PyMC shows, and drops.
 STATISTICS: dict[str, Any] = {

@@ -18,11 +18,9 @@ from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.regression import Regression, slices_of
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.target.building import target_at
-from pymc_flymc.target.data import design_of
+from pymc_flymc.target.data import SharedArray, design_of
 from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.shared import SharedArray
-from pymc_flymc.target.target import Target
+from pymc_flymc.target.target import Target, target_at
 
 #: A new anchor costs two passes over the data. It must leave less than this share of the bright
 #: rows, and of the mean square of the predictors' distance from where bounds touch.

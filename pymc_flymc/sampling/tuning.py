@@ -1,8 +1,130 @@
-"""What a chain learns while it tunes, and freezes when tuning stops."""
+"""What a chain learns while it tunes: preconditioners, and what is frozen after tuning."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
+
+from pymc_flymc.kernels.geometry import Geometry
+
+#: Weight of the old coordinates, in draws: a few draws say little about a variance.
+CONFIRMING = 5.0
+#: Parts of a chain whose covariances are compared.
+PARTS = 5
+#: The noise is taken to be this many times what the parts' differences show, because parts depend
+#: on each other, too, and noise can only spoil coordinates that are good already.
+DOUBT = 2.0
+
+
+def diagonal_geometry(geometry: Geometry) -> Geometry:
+    """Coordinates scaled by each parameter's standard deviation, without correlations."""
+    d = len(geometry.centre)
+    scale = np.empty(d)
+    scale[geometry.dense] = np.linalg.norm(geometry.factor, axis=1)
+    from_dense = np.linalg.norm(geometry.coupling.T @ geometry.factor, axis=1)
+    scale[geometry.diagonal] = np.hypot(geometry.conditional_sds(), from_dense)
+    alone = geometry._replace(centre=np.zeros(d), stretch=geometry.stretch[:0])
+    for direction, more in zip(geometry.directions, geometry.stretch, strict=True):
+        scale = np.sqrt(scale**2 + ((1.0 + more) ** 2 - 1.0) * alone.spread(direction) ** 2)
+    empty = np.empty(0, np.int64)
+    return Geometry(geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((0, d)))
+
+
+def isotropic_geometry(geometry: Geometry) -> Geometry:
+    """Coordinates with one scale for all parameters: the root mean square of their own."""
+    diagonal = diagonal_geometry(geometry)
+    rms = np.sqrt(np.mean(diagonal.scale**2))
+    return diagonal._replace(scale=np.full_like(diagonal.scale, rms))
+
+
+def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
+    """Coordinates in which draws would be about N(0, I).
+
+    Parameters
+    ----------
+    geometry : Geometry
+        The coordinates of the draws.
+    draws : ndarray, shape (n, D)
+        A chain's standardised coordinates while it tuned.
+    """
+    n, mean = len(draws), draws.mean(axis=0)
+    draws, centre = draws - mean, geometry.unstandardise(n / (n + CONFIRMING) * mean)
+    if len(geometry.stretch):
+        along = draws @ geometry.directions.T
+        sds = np.sqrt((np.sum(along**2, axis=0) + CONFIRMING) / (n + CONFIRMING))
+        geometry = geometry._replace(stretch=(1.0 + geometry.stretch) * sds - 1.0)
+        # Variances that directions have learnt must not be learnt by their elements again.
+        draws += (along * (1.0 / sds - 1.0)) @ geometry.directions
+    dense, variance = draws[:, geometry.dense], _shrunk_variances(draws, geometry.diagonal)
+    change = np.sqrt((n * variance + CONFIRMING) / (n + CONFIRMING))
+    root = geometry.factor[:0, :0]
+    if dense.shape[1]:
+        before = CONFIRMING * np.eye(dense.shape[1])
+        root = np.linalg.cholesky((n * _shrunk_covariance(dense) + before) / (n + CONFIRMING))
+    return geometry._replace(centre=centre).rescaled(change, root)
+
+
+def _shrunk_variances(draws: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Variances of some elements of n centred draws, shape (n, D), shrunk towards their median.
+
+    The noise in their logarithms says by how much. It is estimated from parts of the chain as in
+    `_shrunk_covariance`. With a hundred draws, some of thousands of elements come out wrong by a
+    factor of two, and those would be the slowest. Where the old coordinates are right, they are
+    kept but for a common scale.
+    """
+    n, size = len(draws), len(draws) // PARTS
+    if size < 2 or not len(places):
+        return np.ones(len(places))
+    # Never an array of the draws' own size: diagonal elements are many.
+    parts = np.stack(
+        [
+            np.einsum("ij,ij->j", part, part)[places] / size
+            for part in np.split(draws[: size * PARTS], PARTS)
+        ]
+    )
+    variances = np.maximum(np.einsum("ij,ij->j", draws, draws)[places] / n, np.finfo(float).tiny)
+    noise = np.var(parts / variances, axis=0) / (PARTS - 1)
+    logs = np.log(variances)
+    before = np.median(logs)
+    weight = _weight(noise, logs - before)
+    return np.exp((1.0 - weight) * logs + weight * before)
+
+
+def _shrunk_covariance(draws: np.ndarray) -> np.ndarray:
+    """Covariance of n centred draws, shape (n, m), shrunk towards that of the old coordinates.
+
+    The noise in it says by how much (Ledoit & Wolf 2004, section 3.3). It is estimated from parts
+    of the chain, because neighbouring draws depend on each other. Variances are shrunk separately
+    from correlations, on which a window of fewer draws than parameters has no information. They
+    are shrunk towards their median: a few large ones, as of the scales of a horseshoe, would make
+    trajectories too long for all others.
+    """
+    n, m = draws.shape
+    sample, total, squares = draws.T @ draws / n, np.zeros((m, m)), np.zeros((m, m))
+    size = n // PARTS
+    if size < 2:
+        return np.eye(m)
+    for i in range(PARTS):
+        part = draws[i * size : (i + 1) * size]
+        each = part.T @ part / size
+        total += each
+        squares += each**2
+    noise = (squares - total**2 / PARTS) / (PARTS * (PARTS - 1))
+    variances = np.diag(sample)
+    before = np.full(m, np.median(variances))
+    own = _weight(np.diag(noise), variances - before)
+    np.fill_diagonal(noise, 0.0)
+    # At least the weight of variances, so that the result stays positive definite.
+    weight = max(own, _weight(noise, sample - np.diag(variances)))
+    covariance = (1.0 - weight) * sample
+    np.fill_diagonal(covariance, (1.0 - own) * variances + own * before)
+    return covariance
+
+
+def _weight(noise: np.ndarray, change: np.ndarray) -> float:
+    """Return the weight of the previous values, given the noise of the new estimates."""
+    squares = float(np.sum(change**2))
+    return min(1.0, DOUBT * float(np.sum(noise)) / squares) if squares > 0.0 else 1.0
+
 
 #: Autocorrelation that neighbouring draws should have: about 0.8 effective draws per draw.
 TARGET_AUTOCORRELATION = 0.1

@@ -15,8 +15,7 @@ from pymc_flymc.steps.step import FireflyStep
 
 if TYPE_CHECKING:
     from pymc_flymc.bounds.setting import BoundSetting
-    from pymc_flymc.sampling.sampler import Sampler
-    from pymc_flymc.sampling.task import SamplingTask
+    from pymc_flymc.sampling.sampler import Sampler, SamplingTask
     from pymc_flymc.target.resampling import Resampling
 
 

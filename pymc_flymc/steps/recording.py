@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor
+from pymc_flymc.checkpoint.files import RecordFormat
 from pymc_flymc.checkpoint.folder import Checkpoint
 from pymc_flymc.checkpoint.journal import Journal
-from pymc_flymc.checkpoint.record_format import RecordFormat
 from pymc_flymc.checkpoint.run_identity import identity_of_run, identity_of_target
 from pymc_flymc.compat.pymc import CONSTRUCTION
 from pymc_flymc.reading.fingerprint import Fingerprint

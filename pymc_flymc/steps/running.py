@@ -1,13 +1,17 @@
-"""Checks of the ``pm.sample`` that is running: its model, its seed, and what it records."""
+"""Checks of the ``pm.sample`` that is running, and advice at its end."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pymc.model import Model
+from pymc.stats.convergence import run_convergence_checks
 from pymc.util import get_untransformed_name, is_transformed_name
 
-from pymc_flymc.compat.pymc import arguments_of_sample, chains_are_running
+from pymc_flymc.compat.pymc import arguments_of_sample, chains_are_running, checked_draws
 from pymc_flymc.errors import warn
+from pymc_flymc.reporting import log
+from pymc_flymc.run_report import Run, advice_on_run
 
 
 def check_model(model: Model | None, name: str) -> None:
@@ -89,3 +93,34 @@ def warn_of_recording(per_row: Mapping[str, int]) -> None:
             "out of the model, or of var_names in pm.sample, and use pm.compute_deterministics "
             "after sampling" + "; pm.OrderedLogistic has compute_p=False for that" * is_ordered
         )
+
+
+#: Most sentences that are logged; `report` has all.
+MOST = 2
+
+
+class _Advice(logging.Handler):
+    """Logs the advice of `report` after PyMC's warnings on all chains, but not on one chain."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log the advice. An error in it must not lose the draws."""
+        if record.name != run_convergence_checks.__module__:
+            return
+        try:
+            idata = checked_draws(record.getMessage())
+            if idata is None:
+                return
+            queries = idata["sample_stats"].get("likelihood_queries")
+            if queries is None or queries.ndim > 2:  # no Firefly step, or several
+                return
+            for sentence in list(advice_on_run(Run(idata)))[:MOST]:
+                log.warning(sentence)
+        except Exception:
+            self.handleError(record)
+
+
+def advise_at_the_end() -> None:
+    """Set up logging of advice after the warnings that PyMC gives at the end of a run."""
+    logger = logging.getLogger("pymc")
+    if not any(isinstance(handler, _Advice) for handler in logger.handlers):
+        logger.addHandler(_Advice())

@@ -14,8 +14,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.comparison import check_agreement
-from pymc_flymc.agreement.compiled import check_compiled
-from pymc_flymc.agreement.rounded_sums import check_rounded_sums
+from pymc_flymc.agreement.compiled import check_compiled, check_rounded_sums
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density, nearby
 from pymc_flymc.anchor.funnels import warn_of_funnels
@@ -23,24 +22,20 @@ from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.anchor.moving_shifts import find_shifts
 from pymc_flymc.anchor.other_modes import warn_of_other_modes
 from pymc_flymc.bounds import Problem
-from pymc_flymc.bounds.declared import check_declared
 from pymc_flymc.bounds.setting import BoundSetting, bounds_asked
+from pymc_flymc.bounds.validity import check_declared
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.shared_scales import SharedScales
-from pymc_flymc.reading.centred_effects import find_shared_scales
 from pymc_flymc.reading.flat import Layout, flatten_model
-from pymc_flymc.reading.full_passes import FullPass, warn_of_full_passes
-from pymc_flymc.reading.model import read_model
-from pymc_flymc.reading.non_centred_effects import find_non_centred_effects
+from pymc_flymc.reading.model import FullPass, read_model, warn_of_full_passes
 from pymc_flymc.reading.points import anchor_point, check_start, complete_point
+from pymc_flymc.reading.scaled_effects import find_non_centred_effects, find_shared_scales
 from pymc_flymc.regression.regression import names_of
-from pymc_flymc.reporting import log
-from pymc_flymc.sampling.bright_rows import advice_on_columns
-from pymc_flymc.sampling.far_out import LogDensity
+from pymc_flymc.reporting import Stopwatch, log
+from pymc_flymc.sampling.bound_choice import advice_on_columns
+from pymc_flymc.sampling.proposal_weights import LogDensity
 from pymc_flymc.sampling.reanchoring import Anchors
-from pymc_flymc.sampling.sampler import Sampler
-from pymc_flymc.sampling.stopwatch import Stopwatch
-from pymc_flymc.sampling.task import SamplingTask
+from pymc_flymc.sampling.sampler import Sampler, SamplingTask
 from pymc_flymc.target.target import Target
 
 if TYPE_CHECKING:

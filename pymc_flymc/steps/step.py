@@ -18,13 +18,11 @@ from pymc_flymc.compat.pymc import ProgressColumns, chains_are_running
 from pymc_flymc.errors import warn
 from pymc_flymc.locks import reading_lock
 from pymc_flymc.reading.points import check_start
-from pymc_flymc.reporting import log, reported, reporting
+from pymc_flymc.reporting import TIMES, Stopwatch, log, reported, reporting
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
-from pymc_flymc.sampling.stopwatch import TIMES, Stopwatch
-from pymc_flymc.steps.chain_processes import end_with_parent, watch_chains
-from pymc_flymc.steps.end_of_run import advise_at_the_end
-from pymc_flymc.steps.interrupts import Interrupts, interruptible
+from pymc_flymc.steps.processes import Interrupts, end_with_parent, interruptible, watch_chains
 from pymc_flymc.steps.running import (
+    advise_at_the_end,
     check_model,
     check_no_chain_runs,
     check_seeded,
@@ -42,8 +40,7 @@ if TYPE_CHECKING:
     from pymc_flymc.reading.fingerprint import Fingerprint
     from pymc_flymc.sampling.adaptation.base import Adaptation
     from pymc_flymc.sampling.chain import FireflyChain
-    from pymc_flymc.sampling.sampler import Sampler
-    from pymc_flymc.sampling.task import SamplingTask
+    from pymc_flymc.sampling.sampler import Sampler, SamplingTask
     from pymc_flymc.sampling.tuning import Tuning
     from pymc_flymc.target.resampling import Resampling
     from pymc_flymc.target.target import Target

@@ -16,15 +16,15 @@ from pytensor.tensor.subtensor import Subtensor, get_constant_idx
 from pymc_flymc.anchor.expanded_density import nearby
 from pymc_flymc.bounds import Problem
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.collapsed_ops import Quadratic
 from pymc_flymc.graphs.compilation import DensityGraphs, compile_density, compile_vjp
-from pymc_flymc.graphs.quadratic_op import Quadratic
 from pymc_flymc.graphs.tools import plain_function
 from pymc_flymc.kernels.layout import Moments
 from pymc_flymc.kernels.native_graphs import NativeGraph
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.regression.expansion import sparse_diagonal
 from pymc_flymc.regression.matrices import LARGEST_DENSE
-from pymc_flymc.regression.quadratic_statistics import sparse_diagonal
 
 #: Beginning of messages.
 WHO = "kernel='local' updates effects of groups one by one, and "

@@ -1,21 +1,93 @@
-"""Arrays with an element for each row: one copy for all chains."""
+"""Arrays with an element for each row: one copy of the data for all chains."""
 
-from collections.abc import Sequence
+import contextlib
+import errno
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pymc_flymc.bounds import Bound, ExpansionBound
+from pymc_flymc.graphs.content_hash import owner_of
 from pymc_flymc.kernels.dark_rates import total_rates
 from pymc_flymc.kernels.fresh_brightness import HEAVY, AliasTables, alias_table
 from pymc_flymc.kernels.layout import ROW
-from pymc_flymc.kernels.records import map_fields, read_only
+from pymc_flymc.kernels.native import map_fields, read_only
 from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
-from pymc_flymc.regression.design import Design
-from pymc_flymc.regression.sparse_columns import SparseColumns
+from pymc_flymc.regression.design import Design, SparseColumns
 from pymc_flymc.reporting import doing
 from pymc_flymc.target.resampling import Levels
-from pymc_flymc.target.shared import SharedArray
+
+
+class SharedArray:
+    """A read-only array whose pickle refers to one file on disk: its own, if it is a memory map."""
+
+    # The file is written when the first pickle is made, and removed with the object that made it.
+    # An array that is not C-contiguous comes back as a C-contiguous copy.
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self._file = _file_behind(array)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle by reference to a file."""
+        if self._file is None:
+            path = _write(self.array)
+            weakref.finalize(self, _remove, path, os.getpid())
+            self._file = (path, 0)
+        return _attach, (*self._file, self.array.dtype.str, self.array.shape)
+
+
+def _write(array: np.ndarray) -> str:
+    """Write an array to a new temporary file, and return its path; a failure leaves no file."""
+    path = None
+    try:
+        handle, path = tempfile.mkstemp(prefix="pymc-flymc-", suffix=".bin")
+        with os.fdopen(handle, "wb") as file:
+            # (`tofile` does not report what no longer fits when it closes the file.)
+            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    except OSError as error:
+        if path is not None:
+            _remove(path, os.getpid())
+        raise OSError(
+            error.errno or errno.ENOSPC,
+            f"chains in processes of their own share rows as temporary files, and one of "
+            f"{array.nbytes:,} bytes could not be written ({error}). Let the environment variable "
+            "TMPDIR name a folder with room, or sample with cores=1",
+        ) from error
+    return path
+
+
+def _file_behind(array: np.ndarray) -> tuple[str, int] | None:
+    """Return the file and the position in it that an array maps, or None if it is in memory."""
+    root = owner_of(array)
+    # A copy-on-write map ("c") may differ from its file.
+    if not isinstance(root, np.memmap) or root.filename is None or root.mode == "c":
+        return None
+    # The other process reads consecutive numbers, in the order of rows.
+    if not array.flags.c_contiguous:
+        return None
+    return os.fspath(root.filename), int(root.offset) + _address(array) - _address(root)
+
+
+def _address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _attach(path: str, offset: int, dtype: str, shape: tuple[int, ...]) -> SharedArray:
+    if int(np.prod(shape)) == 0:
+        return SharedArray(np.empty(shape, dtype))
+    return SharedArray(np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape))
+
+
+def _remove(path: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child inherits the finalizer, but not the file
+        with contextlib.suppress(OSError):
+            os.remove(path)
+
 
 _SPARSE = ("codes", "values", "indptr", "indices", "numbers")
 _ROWS = ("X", "offset", "constants", *_SPARSE)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pymc_flymc.kernels import sweeps
 from pymc_flymc.kernels.factors import CHUNK
-from pymc_flymc.kernels.records import read_only
+from pymc_flymc.kernels.native import read_only
 from pymc_flymc.settings import check, check_choice, is_number, is_positive_integer
 
 

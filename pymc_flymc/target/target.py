@@ -1,13 +1,23 @@
-"""The augmented density p(theta, z | data), ready for kernels."""
+"""The augmented density p(theta, z | data), ready for kernels, and how it is built."""
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds import AllRows, Bound, exact_factor, row_factor
+from pymc_flymc.bounds import (
+    AllRows,
+    Bound,
+    ExpansionBound,
+    Preparation,
+    Problem,
+    exact_factor,
+    row_factor,
+)
+from pymc_flymc.bounds.taylor import treat_exactly
 from pymc_flymc.graphs.compilation import (
     compile_density,
     compile_density_gradient,
@@ -16,16 +26,68 @@ from pymc_flymc.graphs.compilation import (
     compile_vjp,
 )
 from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.native_graphs import Jacobian, NativeGraph
 from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import COMPILING_KERNELS, doing
-from pymc_flymc.target.collapsed_density import collapsed_density
-from pymc_flymc.target.conditionals import Conditionals, compile_conditionals
-from pymc_flymc.target.data import Data, row_arrays
-from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.target.collapsed_density import check_preparation, collapsed_density, describe
+from pymc_flymc.target.conditionals import Conditionals, compile_conditionals, effect_places
+from pymc_flymc.target.data import (
+    Data,
+    combine_rows,
+    make_alias_tables,
+    make_rows,
+    row_arrays,
+    some_rows,
+)
+from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """How parameters and brightness are updated, and what this needs.
+
+    A new kernel is a module of native code in `kernels`, a module in `sampling.adaptation` with its
+    adaptation and one of these, and a step or a setting that uses it.
+    """
+
+    name: str
+    #: ``run_kernel(dtype, n_likelihoods=1)`` compiles its loop for designs of a type.
+    run_kernel: Callable[..., Any]
+    #: The class of its `Adaptation`; ``adaptation()`` is as `FireflyMH` uses it.
+    adaptation: Callable[..., Any]
+    #: ``plan(target, resampling, cursor)`` returns how the loop draws z, with one chain's buffers.
+    plan: Callable[..., Any]
+    gradients: bool = False  #: Whether it follows gradients of the density.
+    #: Whether z is drawn together with theta, independently of its previous value. Such a kernel is
+    #: for one likelihood, under a bound for joint updates.
+    fresh: bool = False
+    #: Whether its proposals follow a surrogate, which treats some rows exactly, and expands others.
+    exact: bool = False
+    #: Whether it updates the effects of groups one by one: for one likelihood, whose rows have one
+    #: effect each, under a bound without rates.
+    local: bool = False
+
+    @property
+    def for_several(self) -> bool:
+        """Return whether it supports several likelihoods."""
+        return not (self.fresh or self.local)
+
+    @property
+    def weighs_density(self) -> bool:
+        """Return whether the log weight of a state includes the log density of its parameters."""
+        # It then changes when other steps change their variables. For a surrogate's proposals this
+        # is the density of the surrogate.
+        return self.fresh and not self.exact
+
+    def compiled(self, dtype: np.dtype, n_likelihoods: int) -> Any:
+        """Return its loop for designs of a type, compiled or loaded."""
+        several = [n_likelihoods] if n_likelihoods > 1 else []
+        return self.run_kernel(dtype, *several)
+
 
 #: Number of evaluations of a density that are timed.
 TIMED = 3
@@ -201,3 +263,87 @@ class Target:
 
 def _address(native: NativeGraph | None) -> int:
     return 0 if native is None else native.address
+
+
+#: Rows with a larger expected probability of being bright are kept bright. They are then read less
+#: than twice as often. A row that is kept bright does not hold parameters back, unlike a row that
+#: must turn bright before they can move on.
+MOSTLY = 0.5
+
+
+def build_target(
+    graph: DensityGraph,
+    problems: Sequence[Problem],
+    bounds: Sequence[Bound],
+    resampling: Resampling,
+    n_others: int,
+    spec: KernelSpec,
+    n_exact: int = 0,
+) -> Target:
+    """Return the target: statistics of bounds and constants of rows, from one data pass."""
+    # The rows that the kernel treats exactly are those whose remainder may be largest; if more rows
+    # are kept bright, all of these.
+    effects = effect_places(graph, problems) if spec.local else None
+    with doing("preparing tables of all rows"):
+        parts, data = _tables(problems, bounds, graph.sizes, resampling, spec, n_exact)
+    geometry = problems[0].anchor.geometry
+    return Target(graph, parts, n_others, geometry, data, spec, n_exact, effects)
+
+
+def target_at(target: Target, problems: Sequence[Problem], resampling: Resampling) -> Target:
+    """Return a target at another anchor: one pass over the data, without compilation."""
+    bounds = [part.bound for part in target.parts]
+    kernel = target.n_others, target.spec, target.n_exact
+    return build_target(target.graph, problems, bounds, resampling, *kernel)
+
+
+def _prepare(problem: Problem, bound: Bound, log_factor: NativeFunction) -> Preparation:
+    try:
+        if isinstance(bound, ExpansionBound):
+            return bound.prepare(problem, log_factor, MOSTLY)
+        return bound.prepare(problem, log_factor)
+    except ValueError as error:  # wrong sizes, say, of a user's bound
+        who = describe(bound, problem.likelihood)
+        error.add_note(f"while {who} was prepared for the rows of {problem.name!r}")
+        raise
+
+
+def _tables(
+    problems: Sequence[Problem],
+    bounds: Sequence[Bound],
+    sizes: Sequence[int],
+    resampling: Resampling,
+    spec: KernelSpec,
+    n_exact: int,
+) -> tuple[tuple[TargetPart, ...], Data]:
+    """Return the likelihoods with their bounds, and the arrays of all rows."""
+    parts, rows, bright = [], [], []
+    chosen = np.empty(0, np.int64)
+    for problem, bound, size in zip(problems, bounds, sizes, strict=True):
+        log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
+        prepared = _prepare(problem, bound, log_factor)
+        check_preparation(bound, problem, prepared, size)
+        if spec.exact:
+            rates = prepared.constants[:, ROW.near]
+            # Rows that are kept bright are read at each proposal anyway.
+            n_exact = max(n_exact, int(np.sum(np.isinf(rates))))
+            if n_exact:
+                chosen = np.sort(np.argpartition(-rates, n_exact - 1)[:n_exact])
+            treat_exactly(prepared.constants, prepared.bright, chosen)
+        expected = float(prepared.bright.sum(dtype=np.float64))
+        known = prepared.statistics, expected, log_factor
+        parts.append(TargetPart(problem.likelihood, bound, *known))
+        rows.append(make_rows(problem.design, prepared.constants, bound))
+        bright.append(prepared.bright)
+    levels, alias, exact = None, None, None
+    if spec.exact:
+        exact = some_rows(rows[0], chosen)
+    if spec.fresh:
+        alias = make_alias_tables(rows[0].constants, bright[0])
+    elif isinstance(resampling, ImplicitResampling) and not isinstance(bounds[0], AllRows):
+        levels = Levels.of(resampling, np.concatenate(bright))
+        if spec.local:
+            sparse = problems[0].design.sparse
+            levels = levels.by_group(sparse.codes[:, 0], sparse.n_columns)
+    lengths = [n + part.bound.n_shared for n, part in zip(sizes, parts, strict=True)]
+    return tuple(parts), Data(combine_rows(rows, lengths), levels, alias, exact)

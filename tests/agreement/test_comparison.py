@@ -10,7 +10,7 @@ from pytensor.sparse import as_sparse_variable, structured_dot
 from scipy.sparse import csr_matrix
 
 from pymc_flymc import UnsupportedModelError
-from pymc_flymc.agreement.chosen_rows import ROWS, choose_rows
+from pymc_flymc.agreement.comparison import ROWS, choose_rows
 from pymc_flymc.agreement.rounding import RoundedFunction
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.reading import tables

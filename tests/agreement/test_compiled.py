@@ -19,7 +19,7 @@ from pymc_flymc import (
 from pymc_flymc.agreement.compiled import check_compiled
 from pymc_flymc.bounds import exact_factor
 from pymc_flymc.graphs.compilation import compile_log_factor_gradient
-from pymc_flymc.kernels.records import read_only
+from pymc_flymc.kernels.native import read_only
 from pymc_flymc.steps import setup
 from tests.support import patches
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 from pymc_flymc import UnsupportedModelError, weighted
 from pymc_flymc.agreement.guarded_rows import check_guards
 from pymc_flymc.graphs.tools import free_inputs
-from pymc_flymc.likelihoods.guards import guards_of, without_guards
+from pymc_flymc.likelihoods.links import guards_of, without_guards
 from pymc_flymc.steps.setup import read
 from tests.support.observing import guarded
 

@@ -6,9 +6,9 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_flymc import UnsupportedModelError
-from pymc_flymc.agreement.parameter_checks import violated_checks
+from pymc_flymc.agreement.undefined import violated_checks
 from pymc_flymc.graphs.tools import freeze
-from pymc_flymc.reading import hurdles
+from pymc_flymc.reading import observed_rows
 from pymc_flymc.reading.model import read_model
 from tests.support.readings import compare
 
@@ -89,7 +89,9 @@ def count(psi, y):
 
 def test_a_reading_that_goes_beyond_is_refused(monkeypatch):
     """Without zeros no row rules out a psi above one; the model's own check does."""
-    monkeypatch.setattr(hurdles, "weighted_sum", lambda n, logs: (n[n > 0] * logs[n > 0]).sum())
+    monkeypatch.setattr(
+        observed_rows, "weighted_sum", lambda n, logs: (n[n > 0] * logs[n > 0]).sum()
+    )
     with pm.Model() as model:
         count(pm.Gamma("psi", 400.0, 400.0, default_transform=None), COUNTS)
     with pytest.raises(UnsupportedModelError, match=r"no density at \(.*psi = [12]\..*psi <= 1"):

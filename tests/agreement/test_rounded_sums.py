@@ -5,10 +5,10 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyHMC, JaakkolaJordan, Taylor
-from pymc_flymc.agreement import rounded_sums
-from pymc_flymc.agreement.rounded_sums import check_rounded_sums, rounding_within_sd
-from pymc_flymc.anchor.lost_digits import EPSILON, LARGEST_ERROR
-from pymc_flymc.sampling.far_out import LogDensity
+from pymc_flymc.agreement import compiled
+from pymc_flymc.agreement.compiled import check_rounded_sums, rounding_within_sd
+from pymc_flymc.anchor.newton import EPSILON, LARGEST_ERROR
+from pymc_flymc.sampling.proposal_weights import LogDensity
 
 N, NONE = 100_000, np.empty(0)
 #: Dates in seconds, within some twenty minutes.
@@ -58,9 +58,9 @@ def test_sums_of_centred_columns_have_their_digits():
 def test_draws_would_show_such_an_error(monkeypatch):
     """And none of the expansion of the same rows."""
     assert largest_error(target_of(Taylor())) < LARGEST_ERROR
-    monkeypatch.setattr(rounded_sums, "LARGEST_ERROR", np.inf)
+    monkeypatch.setattr(compiled, "LARGEST_ERROR", np.inf)
     target = target_of(JaakkolaJordan())
     assert largest_error(target) > LARGEST_ERROR
-    monkeypatch.setattr(rounded_sums, "LARGEST_ERROR", LARGEST_ERROR)
+    monkeypatch.setattr(compiled, "LARGEST_ERROR", LARGEST_ERROR)
     with pytest.raises(ValueError, match="rounding errors"):
         check_rounded_sums(target, [], NONE, LogDensity(target, NONE))

@@ -4,7 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pymc_flymc.agreement.rows_of_graph import RowsOfGraph
+from pymc_flymc.agreement.compared import RowsOfGraph
 from pymc_flymc.graphs.tools import freeze
 from tests.reading.test_predictor import SHAPES, SPELLINGS, THETA
 from tests.reading.test_taken_rows import TAKEN, VALUES

@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan
-from pymc_flymc.anchor.maximum import TOLERANCE
+from pymc_flymc.anchor.newton import TOLERANCE
 
 N = 2000
 RNG = np.random.default_rng(1)

@@ -5,8 +5,8 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH
-from pymc_flymc.anchor.maximum import TOLERANCE
 from pymc_flymc.anchor.mode_finding import LARGEST_TOLERANCE, TALL_TOLERANCE
+from pymc_flymc.anchor.newton import TOLERANCE
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.steps import setup

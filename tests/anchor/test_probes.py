@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_flymc.anchor.effects import Effects
-from pymc_flymc.anchor.probes import PROBES, Probes, proper
+from pymc_flymc.anchor.effects import PROBES, Effects, Probes, proper
 
 J, K, DENSE = 40, 2, 3  # groups, effects of each, other parameters
 

@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc.anchor.slow_directions import with_slow_directions
+from pymc_flymc.anchor.mode_finding import with_slow_directions
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.steps.setup import read
 from tests.support.data import log_sigmoid

@@ -8,8 +8,7 @@ import pytest
 
 from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan
 from pymc_flymc.anchor import newton
-from pymc_flymc.anchor.lost_digits import LARGEST_ERROR
-from pymc_flymc.anchor.maximum import TOLERANCE
+from pymc_flymc.anchor.newton import LARGEST_ERROR, TOLERANCE
 
 N = 2000
 RNG = np.random.default_rng(1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi
 
-from pymc_flymc.bounds.chi import chi_moment, chi_quantile
+from pymc_flymc.bounds.taylor import chi_moment, chi_quantile
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 7, 51, 1701])

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from pymc_flymc.bounds.coefficient_parts import split_coefficients
+from pymc_flymc.bounds.taylor_parts import split_coefficients
+from pymc_flymc.kernels.collapsed import radius_powers_kernel
 from pymc_flymc.kernels.layout import HEADER, PARTS_SHARED, Header
-from pymc_flymc.kernels.radius_powers import radius_powers_kernel
-from pymc_flymc.regression.common_shifts import find_common_shifts
+from pymc_flymc.regression.design import SparseColumns, find_common_shifts, stack
 from pymc_flymc.regression.matrices import RowMatrix
-from pymc_flymc.regression.sparse_columns import SparseColumns, stack
 
 
 def test_half_width_of_the_dense_part():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pymc_flymc.bounds import JaakkolaJordan, log_odds
 from pymc_flymc.likelihoods import BernoulliLogit
-from pymc_flymc.regression.quadratic_statistics import (
+from pymc_flymc.regression.expansion import (
     QuadraticStatistics,
     collapsed_quadratic,
     quadratic_size,

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pymc as pm
 
-from pymc_flymc.bounds.kept_rows import keep_bright
+from pymc_flymc.bounds.taylor import keep_bright
 from pymc_flymc.kernels.dark_rates import FLOOR
 from pymc_flymc.kernels.layout import ROW
 from tests.support.steps import step_of

@@ -6,7 +6,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc.bounds.metric import spans_of
+from pymc_flymc.bounds.taylor import spans_of
 from tests.support.steps import drive, step_of
 
 X = np.random.default_rng(3).normal(size=300)

@@ -5,7 +5,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_flymc.bounds.rounding import EPSILONS, rounding_error
+from pymc_flymc.bounds.bound import EPSILONS, rounding_error
 
 A, B, C = 3.0, -5.0, 0.25
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
 from pymc_flymc.bounds import TaylorInParts
-from pymc_flymc.graphs.radius_powers_op import RadiusPowers
+from pymc_flymc.graphs.collapsed_ops import RadiusPowers
 from pymc_flymc.kernels.layout import HEADER
 from pymc_flymc.likelihoods.likelihood import outcome
 from tests.support.native import (

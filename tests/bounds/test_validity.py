@@ -24,8 +24,8 @@ from pymc_flymc.likelihoods import (
     WeibullFree,
 )
 from pymc_flymc.likelihoods.weighted import weighted_family
+from pymc_flymc.regression.expansion import quadratic_size
 from pymc_flymc.regression.matrices import DenseRows
-from pymc_flymc.regression.quadratic_statistics import quadratic_size
 
 RNG = np.random.default_rng(0)
 BINARY = RNG.integers(0, 2, 300)

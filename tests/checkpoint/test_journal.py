@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from pymc_flymc.checkpoint import files, journal
-from pymc_flymc.checkpoint.files import read_object, write_object
+from pymc_flymc.checkpoint.files import RecordFormat, read_object, write_object
 from pymc_flymc.checkpoint.journal import Journal
-from pymc_flymc.checkpoint.record_format import RecordFormat
 
 FORM = RecordFormat(
     2, {"distance": np.float64, "n_bright": np.int64, "moved": np.bool_, "odd": object}

@@ -17,8 +17,8 @@ from pytensor.graph.op import Op
 from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.checkpoint import run_identity
-from pymc_flymc.checkpoint.lock import hold
-from pymc_flymc.graphs.structure import structure_of
+from pymc_flymc.checkpoint.files import hold
+from pymc_flymc.graphs.content_hash import structure_of
 from pymc_flymc.reading.fingerprint import Fingerprint
 from pymc_flymc.steps import recording
 from tests.support.data import logistic_rows

@@ -14,11 +14,11 @@ from pymc_flymc import (
     FireflySlice,
     JaakkolaJordan,
     Taylor,
+    reporting,
 )
 from pymc_flymc.checkpoint import files, journal
-from pymc_flymc.sampling import stopwatch
+from pymc_flymc.reporting import TIMES
 from pymc_flymc.sampling.choice import KERNEL_NAMES
-from pymc_flymc.sampling.stopwatch import TIMES
 from tests.support import out_of_core
 from tests.support.data import logistic_rows
 from tests.support.killing import run_killed, same, values
@@ -139,7 +139,7 @@ def test_rows_out_of_core(tmp_path, saved_each_time):
 def test_time_goes_on(model, tmp_path, monkeypatch, saved_each_time):
     """A chain's time is that of all its processes, but for what lay between them."""
     now = 0.0
-    monkeypatch.setattr(stopwatch, "perf_counter", lambda: now)
+    monkeypatch.setattr(reporting, "perf_counter", lambda: now)
     step = step_of(model, checkpoint=tmp_path)
 
     def times(seconds):

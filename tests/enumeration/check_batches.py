@@ -24,8 +24,8 @@ from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.out_of_core import batch_chain, batch_target, proposals
 from pymc_flymc.out_of_core import source as sources
-from pymc_flymc.out_of_core.batch_kernels import make_tables
 from pymc_flymc.out_of_core.columns import ArrayColumn
+from pymc_flymc.out_of_core.proposals import make_tables
 from pymc_flymc.out_of_core.source import LocalSource
 from pymc_flymc.regression.design import Design
 

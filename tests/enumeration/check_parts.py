@@ -22,28 +22,27 @@ from branching import assert_close, enumerate_branches
 from scipy.sparse import csr_array
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.bounds import coefficient_parts
+from pymc_flymc.bounds import taylor_parts
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.kernels.brightness import brighten, make_bright_set
+from pymc_flymc.kernels.collapsed import radius_powers
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.layout import HEADER
 from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_proposal_mixture, update_theta
 from pymc_flymc.kernels.native_graphs import Jacobian, call_density
 from pymc_flymc.kernels.posterior import Posterior, make_chain
-from pymc_flymc.kernels.radius_powers import radius_powers
 from pymc_flymc.kernels.sweeps import sweep
 from pymc_flymc.likelihoods import PoissonLog
-from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.design import Design, SparseColumns, stack
 from pymc_flymc.regression.expansion import LikelihoodExpansion
 from pymc_flymc.regression.matrices import SymmetricMatrix
-from pymc_flymc.regression.sparse_columns import SparseColumns, stack
 from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, make_plan
 
 # Limits near the anchor, where neither bounds nor rows beyond them are all but zero.
-coefficient_parts.EFFECT_LIMIT = 0.7
-coefficient_parts.DENSE_QUANTILE, coefficient_parts.DENSE_WIDTH = 0.3, 1.0
+taylor_parts.EFFECT_LIMIT = 0.7
+taylor_parts.DENSE_QUANTILE, taylor_parts.DENSE_WIDTH = 0.3, 1.0
 SHIFTS = sys.argv[1].endswith("-shifts")
 N, Q = 3, 4 if SHIFTS else 2
 LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced

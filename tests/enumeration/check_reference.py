@@ -27,7 +27,7 @@ from pymc_flymc.kernels.shared_scales import (
     SharedScales,
 )
 from pymc_flymc.kernels.shifts import Shifts
-from pymc_flymc.kernels.surrogate_density import Surrogate
+from pymc_flymc.kernels.surrogate import Surrogate
 from pymc_flymc.kernels.trajectory import LARGEST_KICK, density_and_gradient, new_dynamics
 
 N, N_STATES, N_UPDATES = 5, 60, 3

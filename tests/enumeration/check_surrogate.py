@@ -18,8 +18,7 @@ from pymc_flymc.kernels.fresh_brightness import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.native_graphs import Jacobian
 from pymc_flymc.kernels.posterior import Posterior, make_chain
-from pymc_flymc.kernels.surrogate import new_surrogate_proposals, transition
-from pymc_flymc.kernels.surrogate_density import Surrogate
+from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_proposals, transition
 
 EXACT = 2
 KAPPA = np.where(np.arange(joint.N)[:, None] == EXACT, 0.0, joint.KAPPA)

@@ -7,8 +7,7 @@ import pytest
 from pytensor.graph.fg import FunctionGraph
 
 from pymc_flymc.agreement.rounding import RoundedFunction
-from pymc_flymc.graphs.simplifying import MOST, SPLIT
-from pymc_flymc.graphs.tools import PLAIN_PYTHON
+from pymc_flymc.graphs.tools import MOST, PLAIN_PYTHON, SPLIT
 
 
 @pytest.mark.parametrize("n", [MOST, MOST + 1, 40 * MOST])

@@ -7,8 +7,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.linalg import solve_triangular
 
 from pymc_flymc.compat.pytensor import rewrites
-from pymc_flymc.graphs.simplifying import rewritten
-from pymc_flymc.graphs.tools import PLAIN_PYTHON
+from pymc_flymc.graphs.tools import PLAIN_PYTHON, rewritten
 
 SIMPLER = rewrites("canonicalize")
 

@@ -3,7 +3,7 @@
 import pytensor.tensor as pt
 import pytest
 
-from pymc_flymc.graphs.structure import structure_of
+from pymc_flymc.graphs.content_hash import structure_of
 
 X = pt.specify_shape(pt.matrix("x"), (3, 3))
 PLACES = pt.lvector("places")

@@ -5,8 +5,8 @@ import pytensor.tensor as pt
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.math import Dot, Prod
 
+from pymc_flymc.graphs.affine import write_out_dots, write_out_products
 from pymc_flymc.graphs.tools import plain_function
-from pymc_flymc.graphs.written_out import write_out_dots, write_out_products
 
 
 def test_products_written_out():

@@ -14,8 +14,8 @@ import numba
 import numpy as np
 import pytest
 
-from pymc_flymc.kernels import caching
-from pymc_flymc.kernels.caching import PACKAGE, version_of
+from pymc_flymc.kernels import native
+from pymc_flymc.kernels.native import PACKAGE, version_of
 
 SOURCES = {
     "kernels/inner.py": "SIZE = 3\n",
@@ -34,10 +34,10 @@ def package(tmp_path, monkeypatch):
     for name, text in SOURCES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    monkeypatch.setattr(caching, "PACKAGE", root)
-    monkeypatch.setattr(caching, "LOADED", np.inf)  # whatever is written below was there before
-    pattern = caching._IMPORT.pattern.replace(PACKAGE.name, "package")
-    monkeypatch.setattr(caching, "_IMPORT", caching.re.compile(pattern, caching.re.MULTILINE))
+    monkeypatch.setattr(native, "PACKAGE", root)
+    monkeypatch.setattr(native, "LOADED", np.inf)  # whatever is written below was there before
+    pattern = native._IMPORT.pattern.replace(PACKAGE.name, "package")
+    monkeypatch.setattr(native, "_IMPORT", native.re.compile(pattern, native.re.MULTILINE))
 
     def version(name):
         clear()
@@ -68,7 +68,7 @@ def test_what_runs_is_not_kept_as_what_replaced_it(package, monkeypatch):
     """After an upgrade a process that goes on has the modules of before, and the files of now."""
     root, version = package
     before = {name: version(name) for name in SOURCES}
-    monkeypatch.setattr(caching, "LOADED", time.time() + 60.0)
+    monkeypatch.setattr(native, "LOADED", time.time() + 60.0)
     assert {name: version(name) for name in SOURCES} == before
     later = time.time() + 120.0
     os.utime(root / "kernels/outer.py", (later, later))
@@ -79,24 +79,24 @@ def test_what_runs_is_not_kept_as_what_replaced_it(package, monkeypatch):
 
 
 def clear():
-    for function in (caching.environment, version_of, caching._imported):
+    for function in (native.environment, version_of, native._imported):
         function.cache_clear()
 
 
-@pytest.mark.parametrize("flag", caching.FLAGS)
+@pytest.mark.parametrize("flag", native.FLAGS)
 def test_settings_of_numba_change_the_key(flag, monkeypatch):
-    before = version_of(caching.__file__)
+    before = version_of(native.__file__)
     clear()
     monkeypatch.setattr(numba.config, flag, "another")
-    assert version_of(caching.__file__) != before
+    assert version_of(native.__file__) != before
     monkeypatch.undo()
     clear()
-    assert version_of(caching.__file__) == before
+    assert version_of(native.__file__) == before
 
 
 def test_settings_that_change_what_is_compiled_are_in_the_key():
     """Without the first, a run under checks of indices would load code that has none."""
-    assert set(caching.FLAGS) >= {"BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE"}
+    assert set(native.FLAGS) >= {"BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE"}
 
 
 def test_all_imports_are_found():
@@ -106,7 +106,7 @@ def test_all_imports_are_found():
         names = {node.module or "" for node in tree if isinstance(node, ast.ImportFrom)}
         paths = [PACKAGE.parent.joinpath(*name.split(".")) for name in names]
         own = {path.with_suffix(".py") for path in paths} & set(PACKAGE.rglob("*/*.py"))
-        assert own <= caching._imported(file)
+        assert own <= native._imported(file)
 
 
 def test_native_code_has_its_sources_in_its_key():
@@ -186,12 +186,12 @@ def temporary_folder(tmp_path, monkeypatch):
     """What the package would take for its own, and ``take()``."""
 
     def take():
-        caching._temporary_folder.cache_clear()
-        return caching._temporary_folder()
+        native._temporary_folder.cache_clear()
+        return native._temporary_folder()
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield tmp_path / f"pymc-flymc-{os.getuid()}", take
-    caching._temporary_folder.cache_clear()
+    native._temporary_folder.cache_clear()
 
 
 def test_the_temporary_folder_is_the_same_each_time(temporary_folder, caplog):

@@ -12,8 +12,7 @@ from pymc_flymc.kernels.brightness import make_bright_set
 from pymc_flymc.kernels.dark_rates import dark_rate
 from pymc_flymc.kernels.layout import PARTS_ROW, ROW
 from pymc_flymc.kernels.posterior import make_chain
-from pymc_flymc.regression.design import Design
-from pymc_flymc.regression.sparse_columns import SparseColumns
+from pymc_flymc.regression.design import Design, SparseColumns
 from pymc_flymc.target.data import make_rows
 from tests.support.native import brighten, from_python, take_dark
 from tests.support.patches import no_row_kept_bright

@@ -7,7 +7,7 @@ from scipy import stats
 from pymc_flymc.kernels.dark_rates import total_rates
 from pymc_flymc.kernels.fresh_brightness import SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.layout import Powers
-from pymc_flymc.kernels.records import read_only
+from pymc_flymc.kernels.native import read_only
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.target.data import make_alias_tables
 from tests.support.native import draw_bright, sort

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pymc_flymc.compat.numba import generator_at
-from pymc_flymc.kernels.generators import address_of_generator
+from pymc_flymc.kernels.native import address_of_generator
 
 
 @numba.njit

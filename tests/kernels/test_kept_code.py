@@ -9,7 +9,7 @@ from numba import types
 from numba.core import codegen, config
 
 from pymc_flymc.kernels import native
-from pymc_flymc.kernels.caching import version_of
+from pymc_flymc.kernels.native import version_of
 
 SOURCE = "def twice(x):\n    return 2.0 * x\n"
 

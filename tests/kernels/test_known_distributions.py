@@ -11,7 +11,7 @@ from pymc_flymc.bounds import AllRows, row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.metropolis import new_proposal_mixture
-from pymc_flymc.kernels.records import read_only
+from pymc_flymc.kernels.native import read_only
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.trajectory import MAX_STEPS, new_dynamics
 from pymc_flymc.likelihoods import BernoulliLogit

@@ -6,8 +6,7 @@ import pytest
 from numba import types
 
 from pymc_flymc.compat.numba import address_of, native_caller
-from pymc_flymc.kernels.native import LOG_FACTOR, NativeFunction, kernel
-from pymc_flymc.kernels.records import vector
+from pymc_flymc.kernels.native import LOG_FACTOR, NativeFunction, kernel, vector
 
 call_log_factor = native_caller(LOG_FACTOR.args, LOG_FACTOR.return_type)
 PAIR = types.Tuple([vector(), types.float64])(vector(), vector())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
-from pymc_flymc.kernels.generators import address_of_generator
+from pymc_flymc.kernels.native import address_of_generator
 from tests.support.data import logistic_rows
 from tests.support.guarded import guarded, signal_of
 from tests.support.models import intercepts_model, logistic_model

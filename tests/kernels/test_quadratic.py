@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pymc_flymc.kernels.quadratic import quadratic_kernel
-from pymc_flymc.kernels.records import read_only
+from pymc_flymc.kernels.collapsed import quadratic_kernel
+from pymc_flymc.kernels.native import read_only
 
 
 @pytest.mark.parametrize(("start", "n_sparse", "n_behind"), [(2, 3, 2), (1, 2, 0), (0, 3, 1)])

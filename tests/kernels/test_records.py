@@ -8,7 +8,7 @@ import pytest
 from numba import types
 
 from pymc_flymc import FireflySlice
-from pymc_flymc.kernels.records import Int32Vector, Vector, record_type, unwritten, vector
+from pymc_flymc.kernels.native import Int32Vector, Vector, record_type, unwritten, vector
 from pymc_flymc.sampling.adaptation import KERNELS
 from tests.support.data import logistic_rows
 from tests.support.models import intercepts_model, logistic_model

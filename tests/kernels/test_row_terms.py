@@ -5,7 +5,7 @@ import pytest
 
 from pymc_flymc import Taylor
 from pymc_flymc.kernels.layout import POWERS, ROW
-from pymc_flymc.kernels.row_terms import row_terms
+from pymc_flymc.kernels.posterior import row_terms
 from tests.support.data import logistic_rows
 from tests.support.patches import no_row_kept_bright
 from tests.support.steps import logistic_step

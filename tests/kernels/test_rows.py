@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pymc_flymc.regression.design import Design
-from pymc_flymc.regression.sparse_columns import SparseColumns, stack
+from pymc_flymc.regression.design import Design, SparseColumns, stack
 from pymc_flymc.target.data import make_rows
 from tests.support.native import add_rows, row_predictors
 

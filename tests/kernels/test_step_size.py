@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_flymc.kernels.step_size import freeze_step, new_step_size
+from pymc_flymc.kernels.trajectory import freeze_step, new_step_size
 from tests.support.native import adapt_step
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pymc_flymc import ImplicitResampling, JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit
-from pymc_flymc.likelihoods.forms import LOGISTIC, form_of
+from pymc_flymc.likelihoods.likelihood import LOGISTIC, form_of
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid

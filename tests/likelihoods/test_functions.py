@@ -9,8 +9,8 @@ from pytensor.scalar import basic as ps
 from pytensor.scalar.math import Sigmoid, Softplus
 from scipy.special import log_ndtr
 
-from pymc_flymc.likelihoods import functions
-from pymc_flymc.likelihoods.functions import (
+from pymc_flymc.likelihoods import jets
+from pymc_flymc.likelihoods.jets import (
     ELEMENTARY,
     LOG_NORMAL_CDF,
     LOG_POSITIVE,
@@ -107,7 +107,7 @@ def test_largest_derivatives(name):
 )
 def test_limits_of_the_rising_factorial(a, width, k):
     """No less than the sums themselves, nor much more at one place."""
-    limit = functions._limit_of_rising
+    limit = jets._limit_of_rising
     j, at = np.arange(k), np.linspace(a, a + width, 41)
     p = 1.0 / (1.0 + j * np.exp(-at)[:, None])
     s = p * (1.0 - p)
@@ -124,6 +124,6 @@ def test_limits_of_the_rising_factorial(a, width, k):
 def test_graphs_say_what_they_are():
     x, k = pt.dvectors("x", "k")
     for name in ("log_positive", "log_softplus", "log_normal_cdf"):
-        known = functions.known_of(getattr(functions, name)(x))
+        known = jets.known_of(getattr(jets, name)(x))
         assert known is not None and known.inputs == (x,)
-    assert functions.known_of(functions.log_rising_of_exp(x, k)).inputs == (x, k)
+    assert jets.known_of(jets.log_rising_of_exp(x, k)).inputs == (x, k)

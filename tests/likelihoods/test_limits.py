@@ -19,8 +19,7 @@ from scipy.special import expit
 
 from pymc_flymc import UnsupportedModelError
 from pymc_flymc.likelihoods import LIKELIHOODS, ZeroTruncatedPoisson
-from pymc_flymc.likelihoods.family import JointlySmoothFamily, SmoothFamily
-from pymc_flymc.likelihoods.limits import limit_within
+from pymc_flymc.likelihoods.family import JointlySmoothFamily, SmoothFamily, limit_within
 from tests.support.series import Series
 
 N = 64

@@ -9,7 +9,7 @@ import pytest
 from pymc_flymc import UnsupportedModelError
 from pymc_flymc.errors import OTHERWISE
 from pymc_flymc.likelihoods import LIKELIHOODS
-from pymc_flymc.likelihoods.refusals import (
+from pymc_flymc.likelihoods.checks import (
     ALTERNATIVES,
     LEAVE_OUT,
     distribution_name,

@@ -219,8 +219,8 @@ MUTANTS: Rows = {
         ),
         (
             "rows that just brightened may darken again",
-            "for i in range(n_bright - 1, -1, -1)",
-            "for i in range(bright.count[0] - 1, -1, -1)",
+            "(n_bright - 1, -1, -1):\n        n = bright.index[i]\n        log_odds",
+            "(bright.count[0] - 1, -1, -1):\n        n = bright.index[i]\n        log_odds",
             "implicit-single-q",
         ),
         (

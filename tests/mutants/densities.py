@@ -179,7 +179,7 @@ MUTANTS: Rows = {
             "tests/reading/test_hurdles.py::test_no_zeros",
         ),
     ],
-    "agreement/rounded_sums.py": [
+    "agreement/compiled.py": [
         (
             "no rounding errors",
             "statistics * (1.0 + errors)",

@@ -8,7 +8,7 @@ PARTS = (
     "tests/bounds/test_taylor_parts.py::test_bound_is_below_the_likelihood_and_collapses[poisson]"
 )
 MUTANTS: Rows = {
-    "bounds/kept_rows.py": [
+    "bounds/taylor.py": [
         (
             "all rows kept bright",
             "rows = bright > keep",
@@ -39,8 +39,6 @@ MUTANTS: Rows = {
             "pass",
             "tests/bounds/test_kept_rows.py",
         ),
-    ],
-    "bounds/metric.py": [
         (
             "a metric that is too narrow",
             "* (1.0 + 1e-9), ridge",
@@ -71,40 +69,6 @@ MUTANTS: Rows = {
             "factor = np.linalg.cholesky(2.0 * information + np.diag(ridge))",
             f"{PASS}[Taylor-bernoulli-logit]",
         ),
-    ],
-    "bounds/coefficient_parts.py": [
-        (
-            "half-width of the dense part too short",
-            "return np.sqrt(np.einsum(",
-            "return 0.5 * np.sqrt(np.einsum(",
-            "parts",
-        ),
-        (
-            "means within groups added",
-            "x.dense - x.sparse @ self.within",
-            "x.dense + x.sparse @ self.within",
-            "tests/bounds/test_coefficient_parts.py",
-        ),
-        (
-            "the radius of the transposed matrix",
-            "precision = np.linalg.cholesky(0.5 * (schur + schur.T)).T",
-            "precision = np.linalg.cholesky(0.5 * (schur + schur.T))",
-            "tests/bounds/test_coefficient_parts.py",
-        ),
-        (
-            "an inverse that is too small",
-            "solve_triangular(precision, np.eye(m)) *",
-            "solve_triangular(precision, np.eye(m)) * 0.3 *",
-            "tests/bounds/test_coefficient_parts.py",
-        ),
-        (
-            "the transposed inverse",
-            "self.within) @ self.inverse",
-            "self.within) @ self.inverse.T",
-            "tests/bounds/test_coefficient_parts.py",
-        ),
-    ],
-    "bounds/chi.py": [
         (
             "quantile of the square",
             "return math.sqrt(2.0 * float(",
@@ -135,40 +99,6 @@ MUTANTS: Rows = {
             "gammaln((degrees + order + 1) / 2.0)",
             "tests/bounds/test_chi.py::test_as_scipy_s",
         ),
-    ],
-    "bounds/expansion_bound.py": [
-        (
-            "the second power left out of rates",
-            "return cast(Graph, near + beyond)",
-            "return cast(Graph, near)",
-            f"{PASS}[Taylor-poisson-log0]",
-        ),
-        (
-            "rates with the other sign in gaps",
-            "self.remainder(likelihood, arguments, constants) + rate",
-            "self.remainder(likelihood, arguments, constants) - rate",
-            f"{PASS}[Taylor-bernoulli-logit]",
-        ),
-        (
-            "moves together under bounds with sums over a row's effects",
-            "isinstance(bound, ExpansionBound) and bound.n_sums == 0",
-            "isinstance(bound, ExpansionBound)",
-            "tests/bounds/test_taylor_parts.py::test_form_follows_the_design",
-        ),
-        (
-            "other bounds taken for expansions",
-            "isinstance(bound, ExpansionBound) and bound.n_sums == 0",
-            "True",
-            "tests/sampling/test_choice.py::test_contradictions_are_refused",
-        ),
-        (
-            "no row kept bright",
-            "pt.isinf(constants[:, ROW.near])",
-            "pt.isinf(constants[:, ROW.near] * 0.0)",
-            "tests/posteriors/test_kept_bright.py",
-        ),
-    ],
-    "bounds/remainder.py": [
         (
             "a quarter of the remainder",
             "scale = c**power / factorial(power)",
@@ -199,46 +129,6 @@ MUTANTS: Rows = {
             "for i in range(1, order):",
             f"{PASS}[Taylor-bernoulli-logit]",
         ),
-    ],
-    "bounds/scaled_taylor.py": [
-        (
-            "rows normalised twice",
-            "Before(log_scale, total)",
-            "Before(log_scale, 2.0 * total)",
-            SCALED,
-        ),
-        (
-            "a scale that is not relative to the anchor's",
-            "times: Any = pt.exp(w[p] - statistics[BEFORE.log_scale])",
-            "times: Any = pt.exp(w[p])",
-            SCALED,
-        ),
-        (
-            "rates of the anchor's scale",
-            "return times * expansion + normaliser, times * shared",
-            "return times * expansion + normaliser, shared",
-            "tests/bounds/test_scaled_taylor.py::test_bound_is_below_the_likelihood_and_collapses",
-        ),
-        (
-            "weights of the anchor's scale",
-            "        weights /= np.exp(log_scale)\n",
-            "",
-            SCALED,
-        ),
-        (
-            "the scale left out of the remainder",
-            "return pt.exp(log_scale) * own",
-            "return own",
-            SCALED,
-        ),
-        (
-            "the normaliser left out",
-            "return times * expansion + normaliser, times",
-            "return times * expansion, times",
-            SCALED,
-        ),
-    ],
-    "bounds/taylor.py": [
         (
             "half of the rates",
             "near = square ** (0.5 * (self.order + 1))",
@@ -282,15 +172,37 @@ MUTANTS: Rows = {
             f"{PASS}[Taylor-bernoulli-logit]",
         ),
     ],
-    "regression/quadratic_statistics.py": [
-        (
-            "the constant left out",
-            "return u, statistics[places.constant] + along - form, form",
-            "return u, along - form, form",
-            f"{PASS}[Taylor-bernoulli-logit]",
-        ),
-    ],
     "bounds/taylor_parts.py": [
+        (
+            "half-width of the dense part too short",
+            "return np.sqrt(np.einsum(",
+            "return 0.5 * np.sqrt(np.einsum(",
+            "parts",
+        ),
+        (
+            "means within groups added",
+            "x.dense - x.sparse @ self.within",
+            "x.dense + x.sparse @ self.within",
+            "tests/bounds/test_coefficient_parts.py",
+        ),
+        (
+            "the radius of the transposed matrix",
+            "precision = np.linalg.cholesky(0.5 * (schur + schur.T)).T",
+            "precision = np.linalg.cholesky(0.5 * (schur + schur.T))",
+            "tests/bounds/test_coefficient_parts.py",
+        ),
+        (
+            "an inverse that is too small",
+            "solve_triangular(precision, np.eye(m)) *",
+            "solve_triangular(precision, np.eye(m)) * 0.3 *",
+            "tests/bounds/test_coefficient_parts.py",
+        ),
+        (
+            "the transposed inverse",
+            "self.within) @ self.inverse",
+            "self.within) @ self.inverse.T",
+            "tests/bounds/test_coefficient_parts.py",
+        ),
         (
             "half of the rates",
             "near = steepest * typical**2 / 6.0",
@@ -320,6 +232,84 @@ MUTANTS: Rows = {
             "near = steepest * typical**2 / 6.0",
             "near = steepest * (half_width * parts.typical) ** 2 / 6.0",
             "parts",
+        ),
+    ],
+    "bounds/bound.py": [
+        (
+            "the second power left out of rates",
+            "return cast(Graph, near + beyond)",
+            "return cast(Graph, near)",
+            f"{PASS}[Taylor-poisson-log0]",
+        ),
+        (
+            "rates with the other sign in gaps",
+            "self.remainder(likelihood, arguments, constants) + rate",
+            "self.remainder(likelihood, arguments, constants) - rate",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
+        (
+            "moves together under bounds with sums over a row's effects",
+            "isinstance(bound, ExpansionBound) and bound.n_sums == 0",
+            "isinstance(bound, ExpansionBound)",
+            "tests/bounds/test_taylor_parts.py::test_form_follows_the_design",
+        ),
+        (
+            "other bounds taken for expansions",
+            "isinstance(bound, ExpansionBound) and bound.n_sums == 0",
+            "True",
+            "tests/sampling/test_choice.py::test_contradictions_are_refused",
+        ),
+        (
+            "no row kept bright",
+            "pt.isinf(constants[:, ROW.near])",
+            "pt.isinf(constants[:, ROW.near] * 0.0)",
+            "tests/posteriors/test_kept_bright.py",
+        ),
+    ],
+    "bounds/scaled_taylor.py": [
+        (
+            "rows normalised twice",
+            "Before(log_scale, total)",
+            "Before(log_scale, 2.0 * total)",
+            SCALED,
+        ),
+        (
+            "a scale that is not relative to the anchor's",
+            "times: Any = pt.exp(w[p] - statistics[BEFORE.log_scale])",
+            "times: Any = pt.exp(w[p])",
+            SCALED,
+        ),
+        (
+            "rates of the anchor's scale",
+            "return times * expansion + normaliser, times * shared",
+            "return times * expansion + normaliser, shared",
+            "tests/bounds/test_scaled_taylor.py::test_bound_is_below_the_likelihood_and_collapses",
+        ),
+        (
+            "weights of the anchor's scale",
+            "        weights /= np.exp(log_scale)\n",
+            "",
+            SCALED,
+        ),
+        (
+            "the scale left out of the remainder",
+            "return pt.exp(log_scale) * own",
+            "return own",
+            SCALED,
+        ),
+        (
+            "the normaliser left out",
+            "return times * expansion + normaliser, times",
+            "return times * expansion, times",
+            SCALED,
+        ),
+    ],
+    "regression/expansion.py": [
+        (
+            "the constant left out",
+            "return u, statistics[places.constant] + along - form, form",
+            "return u, along - form, form",
+            f"{PASS}[Taylor-bernoulli-logit]",
         ),
     ],
 }

@@ -42,7 +42,7 @@ MUTANTS: Rows = {
             "tests/likelihoods/test_zero_inflated.py::test_limits_far_away",
         ),
     ],
-    "sampling/far_out.py": [
+    "sampling/proposal_weights.py": [
         (
             "one side of each parameter",
             "yield from (direction, -direction)",
@@ -75,8 +75,6 @@ MUTANTS: Rows = {
             "if False:",
             "tests/sampling/test_far_out.py::test_pcn_given_brightness_warns_of_long_tails",
         ),
-    ],
-    "sampling/kernel_selection.py": [
         (
             "moves that miss tails selected",
             "if missed is None:",

@@ -5,7 +5,7 @@ from tests.mutants.mutant import Rows
 GUARDED = "tests/agreement/test_guarded_rows.py"
 GIVEN_UP = f"{GUARDED}::test_rows_that_may_be_given_up"
 MUTANTS: Rows = {
-    "likelihoods/guards.py": [
+    "likelihoods/links.py": [
         (
             "whatever is far out",
             "return bool(np.all(same | np.isnan(values)))",

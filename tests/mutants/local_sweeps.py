@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Rows
 
 MUTANTS: Rows = {
-    "kernels/group_effects.py": [
+    "kernels/local.py": [
         (
             "slice of an effect at the height of one",
             "finite_or_minus_inf(total - before, scratch)",
@@ -18,8 +18,8 @@ MUTANTS: Rows = {
         ),
         (
             "one bright row of each group alone",
-            "        total += out[i]\n    return total\n",
-            "        total = out[i]\n    return total\n",
+            "for i in range(first, last):\n        total += out[i]",
+            "for i in range(first, last):\n        total = out[i]",
             "local-effects",
         ),
         (
@@ -46,74 +46,6 @@ MUTANTS: Rows = {
             "",
             "local-effects",
         ),
-    ],
-    "kernels/group_brightness.py": [
-        (
-            "darkening by groups with the inverse ratio",
-            "log_p - bright.log_factor[i]",
-            "bright.log_factor[i] - log_p",
-            "local-brightness",
-        ),
-        (
-            "probability left out of brightening by groups",
-            "log_odds - log_probability(groups.rate[i])",
-            "log_odds",
-            "local-brightness",
-        ),
-        (
-            "rates for probabilities",
-            "np.log(-np.expm1(-rate))",
-            "np.log(rate)",
-            "local-brightness",
-        ),
-        (
-            "all rows proposed like the brightest of their group",
-            "rng.random() < np.expm1(-own) / np.expm1(-most)",
-            "True",
-            "local-brightness",
-        ),
-        (
-            "distance of a group left out of darkening",
-            "boost[posterior.rows.codes[n, 0]] * q[level[n]]",
-            "q[level[n]]",
-            "local-brightness",
-        ),
-        (
-            "time to a proposal that starts again with each group",
-            "        wait -= most * (stop - place)\n",
-            "",
-            "local-brightness",
-        ),
-        (
-            "bright rows of groups proposed to brighten",
-            "if not is_bright(bright, n) and rng.random()",
-            "if rng.random()",
-            "local-brightness",
-        ),
-        (
-            "rows of groups that just brightened may darken",
-            "for i in range(n_bright - 1, -1, -1)",
-            "for i in range(bright.count[0] - 1, -1, -1)",
-            "local-brightness",
-        ),
-    ],
-    "target/conditionals.py": [
-        (
-            "curvature of the likelihoods left out",
-            "diagonal * (u_1 - u_0)[own]",
-            "0.0 * diagonal * (u_1 - u_0)[own]",
-            "tests/sampling/test_local_sweeps.py",
-        ),
-    ],
-    "regression/quadratic_statistics.py": [
-        (
-            "another block for the diagonal of the sparse one",
-            "statistics[parts.diagonal : parts.lengths]",
-            "statistics[parts.cross : parts.cross + n_sparse]",
-            "tests/sampling/test_local_sweeps.py",
-        ),
-    ],
-    "kernels/local.py": [
         (
             "Jacobian of effects that follow left out",
             "total = log_density + log_sds",
@@ -122,8 +54,8 @@ MUTANTS: Rows = {
         ),
         (
             "bright rows left out of a trajectory of global parameters",
-            "total += out[i]",
-            "total += 0.0 * out[i]",
+            "for i in range(count):\n        total += out[i]",
+            "for i in range(count):\n        total += 0.0 * out[i]",
             "local-globals",
         ),
         (
@@ -176,6 +108,72 @@ MUTANTS: Rows = {
             "        proposals.log_sds[0],\n        chain,",
             "        proposals.log_sds_new[0],\n        chain,",
             "local-globals",
+        ),
+    ],
+    "kernels/sweeps.py": [
+        (
+            "darkening by groups with the inverse ratio",
+            "log_p - bright.log_factor[i]",
+            "bright.log_factor[i] - log_p",
+            "local-brightness",
+        ),
+        (
+            "probability left out of brightening by groups",
+            "log_odds - log_probability(groups.rate[i])",
+            "log_odds",
+            "local-brightness",
+        ),
+        (
+            "rates for probabilities",
+            "np.log(-np.expm1(-rate))",
+            "np.log(rate)",
+            "local-brightness",
+        ),
+        (
+            "all rows proposed like the brightest of their group",
+            "rng.random() < np.expm1(-own) / np.expm1(-most)",
+            "True",
+            "local-brightness",
+        ),
+        (
+            "distance of a group left out of darkening",
+            "boost[posterior.rows.codes[n, 0]] * q[level[n]]",
+            "q[level[n]]",
+            "local-brightness",
+        ),
+        (
+            "time to a proposal that starts again with each group",
+            "        wait -= most * (stop - place)\n",
+            "",
+            "local-brightness",
+        ),
+        (
+            "bright rows of groups proposed to brighten",
+            "if not is_bright(bright, n) and rng.random()",
+            "if rng.random()",
+            "local-brightness",
+        ),
+        (
+            "rows of groups that just brightened may darken",
+            "(n_bright - 1, -1, -1):\n        n = bright.index[i]\n        log_p",
+            "(bright.count[0] - 1, -1, -1):\n        n = bright.index[i]\n        log_p",
+            "local-brightness",
+        ),
+    ],
+    "target/conditionals.py": [
+        (
+            "curvature of the likelihoods left out",
+            "diagonal * (u_1 - u_0)[own]",
+            "0.0 * diagonal * (u_1 - u_0)[own]",
+            "tests/sampling/test_local_sweeps.py",
+        ),
+    ],
+    "regression/expansion.py": [
+        (
+            "another block for the diagonal of the sparse one",
+            "statistics[parts.diagonal : parts.lengths]",
+            "statistics[parts.cross : parts.cross + n_sparse]",
+            "tests/sampling/test_local_sweeps.py",
         ),
     ],
 }

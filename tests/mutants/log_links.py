@@ -5,7 +5,7 @@ from tests.mutants.mutant import Rows
 READ = "tests/likelihoods/test_log_links.py::test_what_groups_have_is_a_predictor"
 REFUSED = "tests/likelihoods/test_log_links.py::test_functions_of_lookups_are_refused"
 MUTANTS: Rows = {
-    "likelihoods/log_links.py": [
+    "likelihoods/links.py": [
         (
             "rates that divide multiply",
             "eta = pt.add(*(power * log for power, log in logs))",

@@ -250,8 +250,6 @@ MUTANTS: Rows = {
             "density_and_gradient_at(posterior, dynamics, chain)",
             "rescaling-surrogate",
         ),
-    ],
-    "kernels/surrogate_density.py": [
         (
             "exact rows left out of the surrogate",
             "log_density += row_force(",

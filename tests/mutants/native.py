@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Rows
 
 MUTANTS: Rows = {
-    "compat/numba_compilers.py": [
+    "compat/numba.py": [
         (
             "what a kernel is handed is never let go",
             "        self.context.nrt = _Counts(self.context, self.context.enable_nrt)",
@@ -11,7 +11,7 @@ MUTANTS: Rows = {
             "tests/kernels/test_allocations.py::test_all_that_is_allocated_is_freed[slice]",
         ),
     ],
-    "kernels/caching.py": [
+    "kernels/native.py": [
         (
             "sources left out of the key",
             'digest.update(path.read_bytes() if path.exists() else b"")',
@@ -42,8 +42,6 @@ MUTANTS: Rows = {
             '_IMPORT = re.compile(rf"^\\s*(?:import)\\s+',
             "tests/kernels/test_caching.py::test_all_imports_are_found",
         ),
-    ],
-    "kernels/generators.py": [
         (
             "a number drawn as a generator is handed over",
             "    return rng.bit_generator",
@@ -59,8 +57,6 @@ MUTANTS: Rows = {
             ),
             "tests/kernels/test_generators.py",
         ),
-    ],
-    "kernels/records.py": [
         (
             "integers of half the size",
             "if hint is int:\n        return types.int64",

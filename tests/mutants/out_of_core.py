@@ -11,15 +11,13 @@ MUTANTS: Rows = {
             "one-batch",
         ),
     ],
-    "out_of_core/batch_kernels.py": [
+    "out_of_core/proposals.py": [
         (
             "bright rows of a batch drawn at half the rate",
             "rng.random() < -np.expm1(-rate)",
             "rng.random() < -np.expm1(-0.5 * rate)",
             "one-batch",
         ),
-    ],
-    "out_of_core/proposals.py": [
         (
             "the same parameters in two batches",
             "stream(key, number, THETA)",

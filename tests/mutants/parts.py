@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Rows
 
 MUTANTS: Rows = {
-    "kernels/radius_powers.py": [
+    "kernels/collapsed.py": [
         (
             "growth of derivatives left out",
             "past * past * past * np.exp(growth * past) / (limit * limit)",
@@ -65,7 +65,7 @@ MUTANTS: Rows = {
             "tests/bounds/test_taylor_parts.py::test_slope_within_and_beyond_limits",
         ),
     ],
-    "regression/common_shifts.py": [
+    "regression/design.py": [
         (
             "common shifts of columns with other numbers",
             "if np.array_equal(each.sums, block.sums)]",
@@ -85,7 +85,7 @@ MUTANTS: Rows = {
             "tests/bounds/test_coefficient_parts.py",
         ),
     ],
-    "kernels/sparse_effects.py": [
+    "kernels/rows.py": [
         (
             "signs of a row's numbers kept",
             "(abs(number) if sizes else number) * w[place + rows.indices[j]]",

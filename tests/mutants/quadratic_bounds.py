@@ -4,7 +4,7 @@ from tests.mutants.mutant import Rows
 
 PASS = "tests/bounds/test_validity.py::test_bounds_of_the_package_pass"
 MUTANTS: Rows = {
-    "bounds/bohning.py": [
+    "bounds/softmax.py": [
         (
             "half the curvature in the gap",
             "gap = 0.25 * squares + linear - growth",
@@ -34,6 +34,78 @@ MUTANTS: Rows = {
             "gap = 0.25 * squares + linear",
             "gap = 0.25 * squares - linear",
             f"{PASS}[B\\xf6hning-softmax0]",
+        ),
+        (
+            "half the curvature",
+            "np.expm1(xi) / (2.0 * xi * (1.0 + ratio)), 0.0)\n            out",
+            "np.expm1(xi) / (4.0 * xi * (1.0 + ratio)), 0.0)\n            out",
+            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
+        ),
+        (
+            "half the curvature in the recursion",
+            "pt.expm1(xi) / (2.0 * xi * (1.0 + ratio)), 0.0)",
+            "pt.expm1(xi) / (4.0 * xi * (1.0 + ratio)), 0.0)",
+            "tests/bounds/test_softmax.py::test_gap_is_never_negative",
+        ),
+        (
+            "the mean of the first class kept",
+            "mean = mean + ratio / (1.0 + ratio) * along",
+            "mean = mean",
+            "tests/bounds/test_softmax.py::test_gap_is_never_negative",
+        ),
+        (
+            "the sum of the first class kept",
+            "log_z = log_z + np.log1p(ratio)",
+            "log_z = log_z",
+            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
+        ),
+        (
+            "quadratic form twice",
+            "weighted_gap(0.5 * form - growth",
+            "weighted_gap(form - growth",
+            "tests/bounds/test_softmax.py",
+        ),
+        (
+            "the first class counted twice",
+            "rest = first != i",
+            "rest = first != -1",
+            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
+        ),
+        (
+            "slack left out of the sum",
+            "away, axis=0) - slack",
+            "away, axis=0)",
+            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
+        ),
+        (
+            "the gradient of where it touches",
+            "yield x, value, slope - pull, curvature",
+            "yield x, value, slope, curvature",
+            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
+        ),
+        (
+            "half of the curvature's pull left out",
+            "(slope - 0.5 * pull) * away",
+            "(slope - pull) * away",
+            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
+        ),
+        (
+            "weights left out of the gap",
+            "gap = gap * constants[:, COLUMNS.weight(likelihood.n_predictors)]",
+            "gap = gap * 1.0",
+            f"{PASS}[B\\xf6hning-weighted softmax]",
+        ),
+        (
+            "slack left out of the gap",
+            "return gap + constants[:, COLUMNS.slack]",
+            "return gap",
+            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
+        ),
+        (
+            "the first class's place for all",
+            "[constants[:, COLUMNS.touch + i] for i",
+            "[constants[:, COLUMNS.touch] for i",
+            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
         ),
     ],
     "bounds/jaakkola_jordan.py": [
@@ -72,44 +144,6 @@ MUTANTS: Rows = {
             "(log_2cosh_half(xi) - lam * xi**2) + slack",
             "(log_2cosh_half(0.5 * xi) - 0.25 * lam * xi**2) + slack",
             f"{PASS}[Jaakkola-Jordan-bernoulli-logit1]",
-        ),
-    ],
-    "bounds/jebara_choromanska.py": [
-        (
-            "half the curvature",
-            "np.expm1(xi) / (2.0 * xi * (1.0 + ratio)), 0.0)\n            out",
-            "np.expm1(xi) / (4.0 * xi * (1.0 + ratio)), 0.0)\n            out",
-            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
-        ),
-        (
-            "half the curvature in the gap",
-            "pt.expm1(xi) / (2.0 * xi * (1.0 + ratio)), 0.0)",
-            "pt.expm1(xi) / (4.0 * xi * (1.0 + ratio)), 0.0)",
-            "tests/bounds/test_softmax.py::test_gap_is_never_negative",
-        ),
-        (
-            "the mean of the first class kept",
-            "mean = mean + ratio / (1.0 + ratio) * along",
-            "mean = mean",
-            "tests/bounds/test_softmax.py::test_gap_is_never_negative",
-        ),
-        (
-            "the sum of the first class kept",
-            "log_z = log_z + np.log1p(ratio)",
-            "log_z = log_z",
-            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
-        ),
-        (
-            "quadratic form twice",
-            "weighted_gap(0.5 * form - growth",
-            "weighted_gap(form - growth",
-            "tests/bounds/test_softmax.py",
-        ),
-        (
-            "the first class counted twice",
-            "rest = first != i",
-            "rest = first != -1",
-            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
         ),
     ],
     "bounds/negative_binomial.py": [
@@ -180,44 +214,6 @@ MUTANTS: Rows = {
             "pairs += [",
             "_ = [",
             "tests/bounds/test_expected_rows.py::test_as_many_are_bright_as_expected",
-        ),
-    ],
-    "bounds/softmax.py": [
-        (
-            "slack left out of the sum",
-            "away, axis=0) - slack",
-            "away, axis=0)",
-            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
-        ),
-        (
-            "the gradient of where it touches",
-            "yield x, value, slope - pull, curvature",
-            "yield x, value, slope, curvature",
-            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
-        ),
-        (
-            "half of the curvature's pull left out",
-            "(slope - 0.5 * pull) * away",
-            "(slope - pull) * away",
-            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
-        ),
-        (
-            "weights left out of the gap",
-            "gap = gap * constants[:, COLUMNS.weight(likelihood.n_predictors)]",
-            "gap = gap * 1.0",
-            f"{PASS}[B\\xf6hning-weighted softmax]",
-        ),
-        (
-            "slack left out of the gap",
-            "return gap + constants[:, COLUMNS.slack]",
-            "return gap",
-            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
-        ),
-        (
-            "the first class's place for all",
-            "[constants[:, COLUMNS.touch + i] for i",
-            "[constants[:, COLUMNS.touch] for i",
-            "tests/bounds/test_softmax.py::test_collapsed_sum_is_the_sum_over_rows",
         ),
     ],
     "bounds/tangent.py": [

@@ -41,7 +41,7 @@ MUTANTS: Rows = {
             "two-likelihoods",
         ),
     ],
-    "kernels/quadratic.py": [
+    "kernels/collapsed.py": [
         (
             "pairs on one side of the diagonal",
             "sparse_out[j] += values[k] * each",

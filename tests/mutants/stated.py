@@ -8,7 +8,7 @@ DECLARED = "tests/bounds/test_declared.py"
 SETTINGS = "tests/steps/test_settings.py"
 COMPILED = "tests/agreement/test_compiled.py"
 MUTANTS: Rows = {
-    "bounds/all_rows.py": [
+    "bounds/bound.py": [
         (
             "likelihoods inverted",
             "return likelihood.log_likelihood(arguments, outcome(likelihood, y))",
@@ -39,8 +39,6 @@ MUTANTS: Rows = {
             "return 0.0",
             "tests/bounds/test_all_rows.py",
         ),
-    ],
-    "bounds/bound.py": [
         (
             "negative slack",
             "is_number(slack) and 0 <= slack < np.inf",
@@ -71,8 +69,6 @@ MUTANTS: Rows = {
             "return True",
             f"{SETTINGS}::test_steps",
         ),
-    ],
-    "bounds/factor.py": [
         (
             "log odds of gaps that are small",
             "lambda g: g + pt.log(-pt.expm1(-g)), pullback)",
@@ -109,40 +105,6 @@ MUTANTS: Rows = {
             "factor = remainder + log_odds(gap)",
             f"{COMPILED}::test_as_built[joint]",
         ),
-    ],
-    "bounds/declared.py": [
-        (
-            "convex rows passed over",
-            "if largest[worst] > CURVATURE_ROUNDING * (1.0 + size[worst]):",
-            "if False:",
-            f"{DECLARED}::test_not_log_concave",
-        ),
-        (
-            "families of one's own under our bounds unchecked",
-            "(_is_ours(family) and _is_ours(bound))",
-            "_is_ours(bound)",
-            f"{DECLARED}::test_not_log_concave",
-        ),
-        (
-            "bounds of one's own on our families unchecked",
-            "(_is_ours(family) and _is_ours(bound))",
-            "_is_ours(family)",
-            f"{DECLARED}::test_a_bound_of_ones_own",
-        ),
-        (
-            "the bound unchecked",
-            "        check_bound(checked, likelihood, y, nuisances=tuple(problem.own.w[start:]))",
-            "        pass",
-            f"{DECLARED}::test_derivatives_beyond_their_limits",
-        ),
-        (
-            "curvature with the other sign",
-            "largest[finite] = np.linalg.eigvalsh(second[finite])[:, -1]",
-            "largest[finite] = -np.linalg.eigvalsh(second[finite])[:, -1]",
-            f"{DECLARED}::test_a_bound_of_ones_own",
-        ),
-    ],
-    "bounds/rounding.py": [
         (
             "a thousandth of the rounding there is",
             "EPSILONS = 256.0",
@@ -178,6 +140,69 @@ MUTANTS: Rows = {
             "return own[0] * own[0]",
             "return own[0]",
             "tests/bounds/test_rounding.py",
+        ),
+    ],
+    "bounds/validity.py": [
+        (
+            "convex rows passed over",
+            "if largest[worst] > CURVATURE_ROUNDING * (1.0 + size[worst]):",
+            "if False:",
+            f"{DECLARED}::test_not_log_concave",
+        ),
+        (
+            "families of one's own under our bounds unchecked",
+            "(_is_ours(family) and _is_ours(bound))",
+            "_is_ours(bound)",
+            f"{DECLARED}::test_not_log_concave",
+        ),
+        (
+            "bounds of one's own on our families unchecked",
+            "(_is_ours(family) and _is_ours(bound))",
+            "_is_ours(family)",
+            f"{DECLARED}::test_a_bound_of_ones_own",
+        ),
+        (
+            "the bound unchecked",
+            "        check_bound(checked, likelihood, y, nuisances=tuple(problem.own.w[start:]))",
+            "        pass",
+            f"{DECLARED}::test_derivatives_beyond_their_limits",
+        ),
+        (
+            "curvature with the other sign",
+            "largest[finite] = np.linalg.eigvalsh(second[finite])[:, -1]",
+            "largest[finite] = -np.linalg.eigvalsh(second[finite])[:, -1]",
+            f"{DECLARED}::test_a_bound_of_ones_own",
+        ),
+        ("violations passed over", "        if bad.size:", "        if False:", WRONG),
+        (
+            "sums passed over",
+            "if not (close or total == by_row):",
+            "if False:",
+            WRONG,
+        ),
+        (
+            "the anchor alone",
+            "w_new, distance = w + factor @ step,",
+            "w_new, distance = w + 0.0 * factor @ step,",
+            WRONG,
+        ),
+        (
+            "bounds on other likelihoods",
+            "if not bound.supports(likelihood):",
+            "if False:",
+            WRONG,
+        ),
+        (
+            "sums of expansions compared with those of bounds",
+            "above = bound.remainder(likelihood, arguments, constants)",
+            "pass",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
+        (
+            "ten thousand times the rounding",
+            "+ 1e-10 * abs(by_row)",
+            "+ 1e-2 * abs(by_row)",
+            WRONG,
         ),
     ],
     "bounds/setting.py": [
@@ -218,39 +243,6 @@ MUTANTS: Rows = {
             f"{SETTINGS}::test_steps",
         ),
     ],
-    "bounds/validity.py": [
-        ("violations passed over", "        if bad.size:", "        if False:", WRONG),
-        (
-            "sums passed over",
-            "if not (close or total == by_row):",
-            "if False:",
-            WRONG,
-        ),
-        (
-            "the anchor alone",
-            "w_new, distance = w + factor @ step,",
-            "w_new, distance = w + 0.0 * factor @ step,",
-            WRONG,
-        ),
-        (
-            "bounds on other likelihoods",
-            "if not bound.supports(likelihood):",
-            "if False:",
-            WRONG,
-        ),
-        (
-            "sums of expansions compared with those of bounds",
-            "above = bound.remainder(likelihood, arguments, constants)",
-            "pass",
-            f"{PASS}[Taylor-bernoulli-logit]",
-        ),
-        (
-            "ten thousand times the rounding",
-            "+ 1e-10 * abs(by_row)",
-            "+ 1e-2 * abs(by_row)",
-            WRONG,
-        ),
-    ],
     "kernels/native.py": [
         (
             "kernels of another version loaded",
@@ -283,7 +275,7 @@ MUTANTS: Rows = {
             "tests/kernels/test_native.py::test_kernels_take_no_other_arguments",
         ),
     ],
-    "kernels/row_terms.py": [
+    "kernels/posterior.py": [
         (
             "rates of the first rows",
             "rates[i] = rate_of(rows, w, index[i])",

@@ -62,7 +62,7 @@ MUTANTS: Rows = {
             f"{READ}::test_rows_are_those_of_the_data[mask]",
         ),
     ],
-    "reading/row_numbers.py": [
+    "reading/cotangent.py": [
         (
             "a mask taken for numbers",
             "numbers = np.flatnonzero(numbers)",
@@ -94,7 +94,7 @@ MUTANTS: Rows = {
             f"{READ}::test_rows_are_those_of_the_data[of one row]",
         ),
     ],
-    "agreement/rows_of_graph.py": [
+    "agreement/compared.py": [
         (
             "a guess for what is evaluated with all rows",
             "if not whole and self._few is not None:",

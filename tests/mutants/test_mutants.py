@@ -12,7 +12,7 @@ from tests.mutants.table import MUTANTS
 ENOUGH = 5
 #: But for those that have fewer things to be wrong in.
 FEW = {
-    "kernels/generators.py": 2,  # one statement
+    "kernels/native.py": 2,  # one statement
     "kernels/shared_scales.py": 0,  # names of places alone
 }
 #: The quick suite runs those of a scheme that takes some tenths of a second.

@@ -33,7 +33,7 @@ MUTANTS: Rows = {
             "hamiltonian",
         ),
     ],
-    "kernels/step_size.py": [
+    "kernels/trajectory.py": [
         (
             "shrinkage too weak",
             "np.sqrt(n) / size.gamma[0] * error",
@@ -71,8 +71,6 @@ MUTANTS: Rows = {
             "size.averaging[AVERAGING.centre] = log_step",
             "tests/kernels/test_step_size.py",
         ),
-    ],
-    "kernels/trajectory.py": [
         (
             "half a momentum update left out",
             "momentum[j] += kick(",

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from pymc_flymc.out_of_core import cluster, retries
+from pymc_flymc.out_of_core import cluster, source
 from pymc_flymc.out_of_core.columns import ArrayColumn
 from pymc_flymc.out_of_core.source import LocalSource
 from tests.out_of_core.test_cluster import (  # noqa: F401
@@ -236,7 +236,7 @@ class Failing:
 
 @pytest.fixture
 def short(monkeypatch):
-    monkeypatch.setattr(retries, "PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(source, "PAUSES", (0.01, 0.01))
 
 
 @pytest.mark.usefixtures("short")

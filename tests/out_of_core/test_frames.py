@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pymc_flymc.out_of_core.columns import as_column
-from pymc_flymc.out_of_core.labels import Labels
+from pymc_flymc.out_of_core.frames import Labels
 
 pandas = pytest.importorskip("pandas")
 

@@ -6,7 +6,7 @@ import pytest
 
 from pymc_flymc import FireflyMH, UnsupportedModelError
 from pymc_flymc.out_of_core.data_setting import check_head, of_table, source_of
-from pymc_flymc.out_of_core.labels import labels_of
+from pymc_flymc.out_of_core.frames import labels_of
 
 pandas = pytest.importorskip("pandas")
 

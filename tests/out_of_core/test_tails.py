@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc.out_of_core import feasibility
-from pymc_flymc.sampling.far_out import HEAVY
+from pymc_flymc.sampling.proposal_weights import HEAVY
 from tests.support.out_of_core import step_elsewhere, written_on_head
 
 

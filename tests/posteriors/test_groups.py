@@ -12,7 +12,7 @@ from scipy.stats import poisson
 
 from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Taylor
 from pymc_flymc.bounds import TaylorInParts
-from pymc_flymc.sampling import kernel_selection
+from pymc_flymc.sampling import choice
 from tests.support.comparison import N_ERRORS, assert_matches, quadrature
 from tests.support.data import log_sigmoid
 from tests.support.nuts import assert_match_nuts
@@ -127,7 +127,7 @@ def test_local_sweeps_by_quadrature(centred):
 @pytest.mark.parametrize("centred", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_local_sweeps_as_chosen_by_quadrature(centred, monkeypatch):
     """With groups without rows: a scale hardly moves while the effects of these stay."""
-    monkeypatch.setattr(kernel_selection, "MANY_GROUPS", 3)
+    monkeypatch.setattr(choice, "MANY_GROUPS", 3)
     model, group, y = random_intercepts(centred, 5, 22, empty=4)
     with model:
         step = FireflyMH(transitions=25)

@@ -13,11 +13,11 @@ from pymc_flymc.bounds import row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.metropolis import new_proposal_mixture
-from pymc_flymc.kernels.records import read_only
+from pymc_flymc.kernels.native import read_only
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.regression.quadratic_statistics import QuadraticStatistics, quadratic_size
+from pymc_flymc.regression.expansion import QuadraticStatistics, quadratic_size
 from pymc_flymc.sampling.adaptation import spec_of
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.target.data import Data

@@ -12,8 +12,8 @@ from pymc_flymc.sampling.adaptation.surrogate import SURROGATE, SurrogateAdaptat
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.setup import read
-from pymc_flymc.target.building import build_target
 from pymc_flymc.target.resampling import ImplicitResampling
+from pymc_flymc.target.target import build_target
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid, logistic_rows
 from tests.support.models import logistic_model, logistic_posterior, softmax_model

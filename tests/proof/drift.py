@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.kernels.fresh_brightness import AliasTables
-from pymc_flymc.kernels.row_terms import row_terms
-from pymc_flymc.kernels.surrogate_density import Surrogate
+from pymc_flymc.kernels.posterior import row_terms
+from pymc_flymc.kernels.surrogate import Surrogate
 from tests.sweep.combinations import combinations_of
 from tests.sweep.models import MODELS
 

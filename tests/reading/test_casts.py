@@ -5,8 +5,8 @@ import pymc as pm
 import pytest
 
 from pymc_flymc.out_of_core.data_setting import source_of
+from pymc_flymc.out_of_core.design_builder import cast_rows
 from pymc_flymc.out_of_core.stored_model import read_stored
-from pymc_flymc.reading.casts import cast_rows
 from tests.support.out_of_core import written_on_head
 
 TYPES = ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]

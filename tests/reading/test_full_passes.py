@@ -12,8 +12,7 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_flymc import FireflyMH, JaakkolaJordan
 from pymc_flymc.reading.flat import Layout, flatten_model
-from pymc_flymc.reading.full_passes import FullPass, warn_of_full_passes
-from pymc_flymc.reading.model import read_model
+from pymc_flymc.reading.model import FullPass, read_model, warn_of_full_passes
 from pymc_flymc.steps import running
 from tests.support.steps import drive
 

@@ -7,7 +7,7 @@ import pytest
 
 from pymc_flymc import weighted
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.reading.lifted_lookups import lifted
+from pymc_flymc.reading.lookups import lifted
 from pymc_flymc.reading.model import read_model
 from tests.support.readings import check_density
 

@@ -7,7 +7,7 @@ import pytest
 
 from pymc_flymc.kernels.shared_scales import NON_CENTRED
 from pymc_flymc.reading.flat import Layout, flatten_model
-from pymc_flymc.reading.non_centred_effects import find_non_centred_effects
+from pymc_flymc.reading.scaled_effects import find_non_centred_effects
 
 
 def found_in(write):

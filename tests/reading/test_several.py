@@ -6,7 +6,7 @@ import pytest
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.reading.model import ENOUGH_ROWS, read_model
-from pymc_flymc.reading.observed import is_constant
+from pymc_flymc.reading.variables import is_constant
 from tests.support.several import shop
 
 

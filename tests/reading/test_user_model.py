@@ -5,8 +5,8 @@ import pymc as pm
 import pytensor
 import pytest
 
-from pymc_flymc.reading.centred_effects import find_shared_scales
 from pymc_flymc.reading.flat import Layout
+from pymc_flymc.reading.scaled_effects import find_shared_scales
 from tests.composed.models import composed
 
 RNG = np.random.default_rng(2)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_flymc.regression.design import Design, count_bad_rows, gather
-from pymc_flymc.regression.sparse_columns import SparseColumns
+from pymc_flymc.regression.design import Design, SparseColumns, count_bad_rows, gather
 
 N = 20
 RNG = np.random.default_rng(1)

@@ -6,15 +6,14 @@ import pytensor.tensor as pt
 import pytest
 from scipy import sparse
 
-from pymc_flymc.graphs.quadratic_op import Quadratic
+from pymc_flymc.graphs.collapsed_ops import Quadratic
 from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.regression import matrices
 from pymc_flymc.regression.derivatives import Derivatives
-from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.design import Design, SparseColumns
+from pymc_flymc.regression.expansion import quadratic_size
 from pymc_flymc.regression.matrices import DenseRows, RowMatrix, SquareRows
 from pymc_flymc.regression.passes import concave_border
-from pymc_flymc.regression.quadratic_statistics import quadratic_size
-from pymc_flymc.regression.sparse_columns import SparseColumns
 
 N = 40
 RNG = np.random.default_rng(2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pymc_flymc.regression.sparse_columns import SparseColumns, stack
+from pymc_flymc.regression.design import SparseColumns, stack
 
 N, Q = 30, 5
 RNG = np.random.default_rng(1)

@@ -11,10 +11,10 @@ from scipy.special import expit
 import pymc_flymc.sampling.choice
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor, reporting
 from pymc_flymc.bounds import AllRows
-from pymc_flymc.sampling import candidates, kernel_selection
+from pymc_flymc.sampling import candidates, choice
 from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE
 from pymc_flymc.sampling.candidates import Candidate, Candidates
-from pymc_flymc.sampling.kernel_selection import select_sampler
+from pymc_flymc.sampling.choice import select_sampler
 from pymc_flymc.sampling.proposal_weights import Independence
 from pymc_flymc.steps import setup
 from tests.support.data import logistic_rows
@@ -52,7 +52,7 @@ def normal_effects(rows_per_group):
 def test_sweeps_where_rows_hardly_inform_the_noise(rows_per_group, is_local):
     model, _ = normal_effects(rows_per_group)
     task = setup.read(model, None, None, None, "auto")
-    assert (kernel_selection._local_sweeps(task) is not None) == is_local
+    assert (choice._local_sweeps(task) is not None) == is_local
 
 
 @pytest.mark.slow
@@ -154,8 +154,8 @@ class Selection:
 
         monkeypatch.setattr(Candidate, "sampler", lambda candidate, _: candidate)
         monkeypatch.setattr(Candidates, "all", lambda _: candidates)
-        monkeypatch.setattr(kernel_selection, "weigh_joint_moves", weigh)
-        monkeypatch.setattr(kernel_selection, "_rows_in_tails", far)
+        monkeypatch.setattr(choice, "weigh_joint_moves", weigh)
+        monkeypatch.setattr(choice, "_rows_in_tails", far)
         return select_sampler(task)
 
 

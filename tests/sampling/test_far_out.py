@@ -6,7 +6,7 @@ import pytest
 from pytensor.raise_op import Assert
 
 from pymc_flymc import FireflyMH, JaakkolaJordan, Tangent, Taylor
-from pymc_flymc.sampling.far_out import (
+from pymc_flymc.sampling.proposal_weights import (
     FAR_SDS,
     HEAVY,
     LogDensity,
@@ -83,7 +83,7 @@ def test_pcn_given_brightness_warns_of_long_tails(caplog, dist, bound):
 
 def test_other_moves_of_the_same_model_do_not(caplog, monkeypatch):
     """The default mixes in a random walk, and takes no look."""
-    look = "pymc_flymc.sampling.far_out.heavier_than_normal"
+    look = "pymc_flymc.sampling.proposal_weights.heavier_than_normal"
     monkeypatch.setattr(look, lambda *arguments: pytest.fail("rows were read"))
     noise(lambda *a, **k: pm.Laplace(*a, 1.0, **k), proposal="auto")
     noise(lambda *a, **k: pm.Laplace(*a, 1.0, **k), proposal="random_walk")
@@ -118,7 +118,7 @@ def test_rows_read_given_brightness_are_limited():
 )
 def test_the_density_that_is_looked_at_is_the_models(bound, monkeypatch):
     """Summed over the brightness of all rows, some at a time."""
-    monkeypatch.setattr("pymc_flymc.sampling.far_out.AT_A_TIME", 7)
+    monkeypatch.setattr("pymc_flymc.sampling.proposal_weights.AT_A_TIME", 7)
     X, y = logistic_rows(40, [-0.5, 1.0])
     with pm.Model() as model:
         b = pm.Normal("b", 0.0, 1.0, shape=2)

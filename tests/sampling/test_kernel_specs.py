@@ -13,7 +13,7 @@ from pymc_flymc.sampling.adaptation.base import conditional_plan
 from pymc_flymc.sampling.adaptation.metropolis import MetropolisAdaptation
 from pymc_flymc.sampling.bound_choice import conditional_bounds
 from pymc_flymc.steps.step import FireflyStep
-from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.target.target import KernelSpec
 
 
 class WalkAdaptation(MetropolisAdaptation):

@@ -10,7 +10,7 @@ import pytest
 from pymc_flymc import ExplicitResampling, FireflyMH, Taylor
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.layout import MOMENTS
-from pymc_flymc.sampling import kernel_selection
+from pymc_flymc.sampling import choice
 from pymc_flymc.target import conditionals
 from tests.support.native import jacobian_of
 from tests.support.steps import advance, begin
@@ -134,7 +134,7 @@ def test_models_that_do_not_qualify_are_refused(effects, outcomes, message):
 )
 def test_they_are_taken_for_many_groups(effects, outcomes, many, are_taken, monkeypatch):
     """Where they serve; other moves are selected where not."""
-    monkeypatch.setattr(kernel_selection, "MANY_GROUPS", many)
+    monkeypatch.setattr(choice, "MANY_GROUPS", many)
     with model_of(effects, outcomes):
         assert (FireflyMH().target.spec.name == "local") == are_taken
 

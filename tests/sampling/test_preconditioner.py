@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_flymc.kernels.geometry import Geometry, dense_geometry
-from pymc_flymc.sampling.preconditioner import CONFIRMING, PARTS, diagonal_geometry, learn_geometry
+from pymc_flymc.sampling.tuning import CONFIRMING, PARTS, diagonal_geometry, learn_geometry
 from tests.support.comparison import N_ERRORS
 from tests.support.native import jacobian_of
 

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from pymc_flymc.sampling.stopwatch import SETUP, TIMES, Stopwatch
+from pymc_flymc.reporting import SETUP, TIMES, Stopwatch
 from tests.support.data import logistic_rows
 from tests.support.steps import logistic_step, sample
 

@@ -7,7 +7,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import report
-from pymc_flymc.steps import end_of_run
+from pymc_flymc.steps import running
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import logistic_step, sample, step_of
@@ -41,7 +41,7 @@ def test_healthy_runs_are_silent(caplog):
     model, step = logistic_step(X, y, kernel="joint")
     sample(model, step, draws=400, tune=100, compute_convergence_checks=True)
     assert not said(caplog)
-    assert any(isinstance(h, end_of_run._Advice) for h in logging.getLogger("pymc").handlers)
+    assert any(isinstance(h, running._Advice) for h in logging.getLogger("pymc").handlers)
 
 
 def test_nothing_is_said_unless_pymc_checks(slow, caplog):
@@ -62,7 +62,7 @@ def test_draws_are_not_lost_for_an_error(slow, monkeypatch, capsys):
     def fail(idata):
         raise ValueError("no advice today")
 
-    monkeypatch.setattr(end_of_run, "Run", fail)
+    monkeypatch.setattr(running, "Run", fail)
     idata = sample(*slow, draws=120, compute_convergence_checks=True)
     assert idata.posterior.sizes["draw"] == 120
     assert "no advice today" in capsys.readouterr().err

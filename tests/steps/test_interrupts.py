@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pymc_flymc.steps.interrupts import Interrupts, interruptible
+from pymc_flymc.steps.processes import Interrupts, interruptible
 
 SCRIPT = Path(__file__).with_name("interrupted.py")
 #: A step for each kernel.

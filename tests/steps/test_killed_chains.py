@@ -10,7 +10,7 @@ from multiprocessing.connection import wait
 
 import pytest
 
-from pymc_flymc.steps.chain_processes import watch_chains
+from pymc_flymc.steps.processes import watch_chains
 from tests.support.steps import sample
 
 

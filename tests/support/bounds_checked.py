@@ -11,7 +11,7 @@ from numba.core.config import BOUNDSCHECK
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflySlice, JaakkolaJordan, Taylor
 from pymc_flymc.steps import step as step_module
-from pymc_flymc.target import building
+from pymc_flymc.target import target
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model, softmax_model
 from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
@@ -56,7 +56,7 @@ class FewerColumns(JaakkolaJordan):
 
 def reads_past_its_array():
     """Let a bound through that the package refuses, and see numba find what it reads."""
-    building.check_preparation = step_module.check_declared = lambda *arguments: None
+    target.check_preparation = step_module.check_declared = lambda *arguments: None
     model = logistic_model(*logistic_rows(60, [-0.5, 1.0]))
     try:  # what was compiled is compared, which reads all constants
         step_of(model, FireflyHMC, bound=FewerColumns())

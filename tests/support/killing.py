@@ -10,7 +10,7 @@ import numpy as np
 
 from pymc_flymc.checkpoint import journal
 from pymc_flymc.checkpoint.files import read_object
-from pymc_flymc.sampling.stopwatch import TIMES
+from pymc_flymc.reporting import TIMES
 from tests.support.steps import sample
 
 _FORK = multiprocessing.get_context("fork")

@@ -11,7 +11,6 @@ from pymc_flymc.kernels import (
     posterior,
     rescaling,
     rows,
-    step_size,
     trajectory,
 )
 from pymc_flymc.kernels.slice import new_slices
@@ -45,7 +44,7 @@ density_and_gradient, row_force = map(
     from_python, (trajectory.density_and_gradient, trajectory.row_force)
 )
 location_of = from_python(rescaling.location_of)
-adapt_step = from_python(step_size.adapt_step)
+adapt_step = from_python(trajectory.adapt_step)
 draw_bright, sort = map(from_python, (fresh_brightness.draw_bright, fresh_brightness.sort))
 add_rows, row_predictors = map(from_python, (rows.add_rows, rows.row_predictors))
 

@@ -12,7 +12,7 @@ from pymc_flymc.anchor import effects, expanded_density
 from pymc_flymc.graphs import memoise
 from pymc_flymc.out_of_core import batch_target
 from pymc_flymc.out_of_core import source as sources
-from pymc_flymc.regression import matrices, quadratic_statistics
+from pymc_flymc.regression import expansion, matrices
 
 __all__ = ["any_size", "in_partitions", "no_row_kept_bright", "structured"]
 
@@ -34,7 +34,7 @@ def structured() -> Iterator[None]:
     """Take any effects of groups for many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memoise, "_kept", _of_structured)
-        for module in (matrices, quadratic_statistics, effects):
+        for module in (matrices, expansion, effects):
             patch.setattr(module, "LARGEST_DENSE", 1)
         patch.setattr(expanded_density, "MANY", 1)
         patch.setattr(effects, "LARGE_VARIABLE", 1)
@@ -54,5 +54,5 @@ def in_partitions() -> Iterator[None]:
 def no_row_kept_bright() -> Iterator[None]:
     """Give all rows a bound, also those that are bright nearly always."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pymc_flymc.target.building.MOSTLY", 1.0)
+        patch.setattr("pymc_flymc.target.target.MOSTLY", 1.0)
         yield

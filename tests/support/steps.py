@@ -11,7 +11,7 @@ from pymc_flymc import (
     FireflySlice,
     ImplicitResampling,
 )
-from pymc_flymc.sampling.stopwatch import TIMES
+from pymc_flymc.reporting import TIMES
 from tests.support.models import logistic_model
 
 SCHEMES = {

@@ -17,7 +17,7 @@ import pytensor
 
 from pymc_flymc import UnsupportedModelError
 from pymc_flymc.reporting import log
-from pymc_flymc.sampling.far_out import HEAVY
+from pymc_flymc.sampling.proposal_weights import HEAVY
 from tests.sweep.combinations import Combination, combinations_of
 from tests.sweep.comparison import compare
 from tests.sweep.models import MODELS, TinyModel

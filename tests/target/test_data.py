@@ -8,8 +8,7 @@ import pytensor.tensor as pt
 from scipy import sparse
 
 from pymc_flymc.reading.predictor import read_predictor
-from pymc_flymc.regression.design import Design
-from pymc_flymc.regression.sparse_columns import SparseColumns
+from pymc_flymc.regression.design import Design, SparseColumns
 from pymc_flymc.target.data import Data, make_rows
 
 N = 40

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from pymc_flymc.target.shared import SharedArray
+from pymc_flymc.target.data import SharedArray
 
 OFFSET = 24
 

@@ -6,7 +6,7 @@ from pymc_flymc.sampling.adaptation.metropolis import JOINT, METROPOLIS
 from pymc_flymc.sampling.adaptation.slice import SLICE
 from pymc_flymc.sampling.adaptation.surrogate import SURROGATE
 from pymc_flymc.settings import check_choice
-from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.target.target import KernelSpec
 
 #: All kernels, by name.
 KERNELS = {spec.name: spec for spec in (JOINT, METROPOLIS, HAMILTONIAN, SLICE, SURROGATE, LOCAL)}

@@ -8,11 +8,9 @@ import numpy as np
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.preconditioner import isotropic_geometry
-from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION
-from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION, isotropic_geometry
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling, make_plan
-from pymc_flymc.target.target import Target
+from pymc_flymc.target.target import KernelSpec, Target
 
 
 class Adaptation(ABC):

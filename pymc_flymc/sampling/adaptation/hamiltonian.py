@@ -6,16 +6,19 @@ import numpy as np
 
 from pymc_flymc.kernels import hamiltonian
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.step_size import GAMMA, GAMMA_OF_MANY, freeze_step, restart_adaptation
-from pymc_flymc.kernels.trajectory import new_dynamics
+from pymc_flymc.kernels.trajectory import (
+    GAMMA,
+    GAMMA_OF_MANY,
+    freeze_step,
+    new_dynamics,
+    restart_adaptation,
+)
 from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import cheap_transitions, is_dear
-from pymc_flymc.sampling.preconditioner import diagonal_geometry, learn_geometry
-from pymc_flymc.sampling.tuning import LARGEST_AUTOCORRELATION
-from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.sampling.tuning import LARGEST_AUTOCORRELATION, diagonal_geometry, learn_geometry
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
-from pymc_flymc.target.target import Target
+from pymc_flymc.target.target import KernelSpec, Target
 
 #: Ratio of proposals to the bright rows expected, with many effects of groups. An effective draw of
 #: the slowest of 3,061 parameters of a Rasch model took half the rows that it took with a ratio of

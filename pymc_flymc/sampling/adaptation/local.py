@@ -9,15 +9,13 @@ import numpy as np
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.bounds.quadratic_bounds import TightenedBound
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.group_effects import Groups, new_groups
 from pymc_flymc.kernels.layout import MOMENTS
-from pymc_flymc.kernels.local import new_local_proposals, run_kernel
+from pymc_flymc.kernels.local import Groups, new_groups, new_local_proposals, run_kernel
 from pymc_flymc.sampling.adaptation.base import conditional_plan
 from pymc_flymc.sampling.adaptation.hamiltonian import HamiltonianAdaptation
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
-from pymc_flymc.target.target import Target
+from pymc_flymc.target.target import KernelSpec, Target
 
 #: Largest length of a trajectory of global parameters, in posterior sds.
 LENGTH, TARGET_ACCEPT = 2.5, 0.75

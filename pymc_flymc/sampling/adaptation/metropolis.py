@@ -10,9 +10,8 @@ from pymc_flymc.kernels.metropolis import RANDOM_WALK, favour_best, new_proposal
 from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import cheap_transitions
-from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.target import Target
+from pymc_flymc.target.target import KernelSpec, Target
 
 
 def plan_with_z(target: Target, resampling: Resampling, cursor: np.ndarray) -> Any:

@@ -5,8 +5,7 @@ from typing import Any
 from pymc_flymc.kernels.slice import new_slices, run_kernel
 from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.target.kernel_spec import KernelSpec
-from pymc_flymc.target.target import Target
+from pymc_flymc.target.target import KernelSpec, Target
 
 
 class SliceAdaptation(Adaptation):

@@ -5,15 +5,13 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.kernels.posterior import make_chain
-from pymc_flymc.kernels.surrogate import new_surrogate_proposals, run_kernel
-from pymc_flymc.kernels.surrogate_density import Surrogate
+from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_proposals, run_kernel
 from pymc_flymc.sampling.adaptation.base import Adaptation
 from pymc_flymc.sampling.adaptation.hamiltonian import HamiltonianAdaptation
 from pymc_flymc.sampling.adaptation.metropolis import plan_with_z
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.target import Target
+from pymc_flymc.target.target import KernelSpec, Target
 
 #: Largest length of a trajectory, in posterior standard deviations, and its acceptance rate. The
 #: rate is high, because steps are cheap, and short steps reach regions that long ones do not.

@@ -1,4 +1,4 @@
-"""Powers of the radius of each part of a row, which rows share under `TaylorInParts`, as an op."""
+"""Collapsed sums as PyTensor operations: quadratics, and powers of radii."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,15 +11,79 @@ from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit
 
 from pymc_flymc.compat.pytensor import register_funcify_default_op_cache_key
-from pymc_flymc.kernels.caching import version_of
-from pymc_flymc.kernels.layout import PARTS_SHARED
-from pymc_flymc.kernels.radius_powers import (
+from pymc_flymc.kernels.collapsed import (
+    quadratic,
+    quadratic_kernel,
     radius_powers,
     radius_powers_gradient,
     radius_powers_gradient_kernel,
     radius_powers_kernel,
 )
+from pymc_flymc.kernels.layout import PARTS_SHARED, quadratic_places
+from pymc_flymc.kernels.native import version_of
 from pymc_flymc.kernels.rows import SUMS
+
+
+class Quadratic(Op):
+    """From u and packed statistics to linear . u, u' A u and A u; A is symmetric."""
+
+    __props__ = ("has_header",)
+    gufunc_signature = "(p),(s)->(),(),(p)"
+
+    def __init__(self, has_header: bool) -> None:
+        self.has_header = has_header
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """Return the node for float64 vectors."""
+        u, statistics = map(pt.as_tensor, inputs)
+        scalars = [pt.scalar(dtype="float64") for _ in range(2)]
+        return Apply(self, [u, statistics], [*scalars, u.type()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], storage: list[list[Any]]) -> None:
+        """Evaluate in Python."""
+        u, statistics = (np.ascontiguousarray(each, dtype=np.float64) for each in inputs)
+        product = np.empty_like(u)
+        numbers = quadratic_kernel(u, statistics, self.has_header, product)
+        for out, value in zip(storage, (*map(np.asarray, numbers), product), strict=True):
+            out[0] = value
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """Return the shapes of the outputs."""
+        return [(), (), shapes[0]]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Return that no output has a derivative in the statistics."""
+        return [[True] * 3, [False] * 3]
+
+    def pullback(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]
+    ) -> list[Variable]:
+        """Return the graph of the gradient in u: A u is an output already."""
+        (u, statistics), (along, form, product) = inputs, cotangents
+        parts: list[Any] = []
+        if not isinstance(along.type, DisconnectedType):
+            parts.append(along * statistics[quadratic_places(u.shape[0]).linear])
+        if not isinstance(form.type, DisconnectedType):
+            parts.append(2.0 * form * outputs[2])
+        if not isinstance(product.type, DisconnectedType):
+            again: Any = self(product, statistics)
+            parts.append(again[2])
+        gradient = sum(parts[1:], start=parts[0])
+        return [gradient, DisconnectedType()()]
+
+
+@register_funcify_default_op_cache_key(Quadratic)
+def _funcify(op: Quadratic, node: Apply, **_: Any) -> tuple[Any, int]:
+    has_header = op.has_header
+    native: Any = quadratic
+
+    @numba_njit
+    def evaluate(u: Any, statistics: Any) -> Any:
+        product = np.empty(u.shape[0])
+        along, form = native(u, statistics, has_header, product)
+        return np.asarray(along), np.asarray(form), product
+
+    return evaluate, version_of(__file__)
 
 
 class RadiusPowers(Op):
