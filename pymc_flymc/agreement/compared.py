@@ -205,6 +205,9 @@ class Points:
 #: Effect of a number that was rounded to single precision, relative to a row's log-likelihood:
 #: ``pm.math.invprobit`` divides by such a square root of two.
 CUT = float(np.finfo(np.float32).eps)
+#: Log-likelihood of a row below which a guard may keep its probability off 0: guards are closer
+#: than 1e-15, whose logarithm is -34.5, and densities have factors of a size of one.
+AT_GUARD = -30.0
 
 
 def _was_cut(v: Any) -> bool:
@@ -243,6 +246,8 @@ class ComparedRows:
     first: int
     logp: TensorVariable
     terms: TensorVariable | None
+    #: Whether the model keeps the variable's probabilities off 0 and 1.
+    is_guarded: bool = False
 
     def evaluate(self, points: Points, draws: int, whole: bool = False) -> tuple[Values, Values]:
         """Evaluate both sides; the model's graph of these rows alone, or the whole one."""
@@ -251,7 +256,10 @@ class ComparedRows:
         cut = CUT * any(map(_was_cut, graph_inputs([self.logp])))
         with np.errstate(invalid="ignore"):
             errors = expected.errors + cut * (1.0 + np.abs(expected.values))
-        return own, Values(expected.values, errors) if cut else expected
+            if self.is_guarded:  # `check_guards` finds out whether such rows matter
+                at_guard = (own.values < expected.values) & (expected.values < AT_GUARD)
+                errors = np.where(at_guard, np.inf, errors)
+        return own, Values(expected.values, errors)
 
     def _own(self, points: Points, seed: int, whole: bool) -> np.ndarray:
         _, coefficients = points.read(seed)

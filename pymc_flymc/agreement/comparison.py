@@ -18,6 +18,7 @@ from pymc_flymc.agreement.undefined import check_defined, check_possible, points
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import fold_constants, freeze
+from pymc_flymc.likelihoods.links import guards_of
 from pymc_flymc.reading.flat import LONG, DensityGraph, Layout
 from pymc_flymc.reading.model import ModelReading
 from pymc_flymc.reading.variables import size_of, value_shapes
@@ -182,7 +183,8 @@ def _compared_parts(
             members = [np.arange(len(numbers))] * len(regressions)
         chosen = choose_rows(regressions, members, anchor.parts[part], len(numbers), rng)
         which = f"the log-likelihood of {str(rv.name)!r}", chosen, numbers[chosen], len(numbers)
-        compared.append(ComparedRows(*which, regressions, members, first, logp, terms))
+        guarded = bool(guards_of(rv))
+        compared.append(ComparedRows(*which, regressions, members, first, logp, terms, guarded))
         first = part.stop
     others: list[Any] = [pt.as_tensor(v, allow_xtensor_conversion=True) for v in logps.values()]
     total = reduce(add, (v.astype("float64").sum() for v in others), pt.constant(0.0))

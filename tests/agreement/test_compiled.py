@@ -20,6 +20,7 @@ from pymc_flymc.agreement.compiled import check_compiled
 from pymc_flymc.bounds import exact_factor
 from pymc_flymc.graphs.compilation import compile_log_factor_gradient
 from pymc_flymc.kernels.native import read_only
+from pymc_flymc.sampling import candidates
 from pymc_flymc.steps import setup
 from tests.support import patches
 
@@ -79,6 +80,7 @@ def built(name):
     found = []
     with pytest.MonkeyPatch.context() as patch, patches.any_size(), pm.Model():
         patch.setattr(setup, "check_compiled", lambda *arguments: found.append(arguments))
+        patch.setattr(candidates, "SHARES", (0.2,))  # exact rows of surrogates
         model()
         step()
     return found[0]

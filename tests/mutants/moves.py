@@ -100,6 +100,18 @@ MUTANTS: Rows = {
             "rescaling",
         ),
         (
+            "a move along a shift of which only one element moves",
+            "for t in range(shifts.first[k], shifts.first[k + 1]):",
+            "for t in range(shifts.first[k], shifts.first[k] + 1):",
+            "tests/anchor/test_moving_shifts.py",
+        ),
+        (
+            "all elements of a shift moved by the same",
+            "weight = shifts.weight[t]",
+            "weight = 1.0",
+            "tests/anchor/test_moving_shifts.py",
+        ),
+        (
             "directions of shifts of the centre",
             "add_shift(shifts, k, change, chain.theta, theta)",
             "add_shift(shifts, k, change, geometry.centre, theta)",

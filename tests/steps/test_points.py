@@ -42,6 +42,7 @@ def starts(model, step, monkeypatch, **settings):
         return own(self, chain, rng, theta)
 
     monkeypatch.setattr(Sampler, "start", start)
+    monkeypatch.setattr(step, "_start_is_given", step._start_is_given)  # others share the step
     sample(model, step, tune=0, draws=1, **settings)
     return told
 
