@@ -18,6 +18,7 @@ from pymc_flymc.anchor.newton import (
     check_digits,
     find_mode,
     maximise,
+    noise_scales,
     share_of,
     why_scale_collapsed,
 )
@@ -254,7 +255,7 @@ def _integrated(
 ) -> tuple[LogPosterior, ModeResult]:
     """Search again, with parameters integrated out whose joint density has no useful mode."""
     # These are effects on which no row depends, if they have gone to zero with their scale, or all
-    # parameters that change coefficients, if the search has not ended.
+    # parameters that change coefficients but scales of noise, if the search has not ended.
 
     def again(places: np.ndarray) -> tuple[LogPosterior, ModeResult]:
         other = posterior.integrating_out(places)
@@ -265,7 +266,10 @@ def _integrated(
     if len(outside):
         posterior, found = again(np.union1d(posterior.effects.integrated_out, outside))
     if found.predicted_gain > NEAR:
-        posterior, found = again(np.union1d(outside, moving(density, found.theta)))
+        # Scales of noise stay: given all others, effects may fit their rows exactly.
+        scales = noise_scales(posterior, found.theta)
+        moved = np.setdiff1d(moving(density, found.theta), scales)
+        posterior, found = again(np.union1d(outside, moved))
     return posterior, found
 
 

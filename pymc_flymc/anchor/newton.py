@@ -10,6 +10,7 @@ import numpy as np
 from pymc.util import get_untransformed_name, is_transformed_name
 from scipy.sparse import diags_array
 
+from pymc_flymc.anchor.expanded_density import nearby
 from pymc_flymc.anchor.objective import LogPosterior, Objective, PrecisionBlocks
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.order import first_largest, n_largest
@@ -332,6 +333,14 @@ def why_scale_collapsed(posterior: LogPosterior, theta: np.ndarray) -> str | Non
             f"a prior that is zero at zero, such as {name} = pm.InverseGamma({name!r}, 2, 1)"
         )
     return None
+
+
+def noise_scales(posterior: LogPosterior, theta: np.ndarray) -> np.ndarray:
+    """Return the indices of the parameters that scales of noise are made of."""
+    regressions = posterior.regressions
+    spans = zip(regressions, slices_of(regressions), strict=True)
+    places = [place for each in spans if (place := _place_of_log_scale(*each)) is not None]
+    return np.flatnonzero(posterior.density.jacobian(nearby(theta))[places].any(axis=0))
 
 
 def _place_of_log_scale(regression: Regression, span: slice) -> int | None:

@@ -49,3 +49,14 @@ def test_an_effect_for_each_row():
 def test_noise_that_is_small(noise):
     w = read(noise, WIDE, LINE + 1e-4 * NOISE).w
     assert abs(w[-1] - np.log(1e-4)) < 1.0
+
+
+def test_the_scale_of_noise_is_not_integrated_out_with_effects():
+    """A search that has not ended is made again, and with the scale integrated out it collapsed."""
+    y = np.random.default_rng(11).normal(size=8)
+    with pm.Model() as model:
+        effects = pm.Normal("a", 0.0, pm.HalfNormal("tau"), shape=8)
+        pm.Normal("y", effects[np.arange(8)], WIDE(), observed=y)
+    own = setup.read(model, None, None, None, "auto").problems[0].own
+    assert abs(own.w[-1]) < 3.0
+    assert np.linalg.norm(own.w_factor[-1]) < 10.0
