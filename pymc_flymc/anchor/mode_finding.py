@@ -255,7 +255,7 @@ def _integrated(
 ) -> tuple[LogPosterior, ModeResult]:
     """Search again, with parameters integrated out whose joint density has no useful mode."""
     # These are effects on which no row depends, if they have gone to zero with their scale, or all
-    # parameters that change coefficients but scales of noise, if the search has not ended.
+    # parameters that change coefficients except scales of noise, if the search has not ended.
 
     def again(places: np.ndarray) -> tuple[LogPosterior, ModeResult]:
         other = posterior.integrating_out(places)
