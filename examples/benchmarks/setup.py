@@ -29,18 +29,18 @@ PARTS = {
         ("anchor.mode_finding", "ModeFinder.find"),
         ("anchor.expanded_density", "ExpandedDensity.__init__"),
     ),
-    "passes of the search": (("anchor.log_posterior", "expand"),),
+    "passes of the search": (("anchor.objective", "expand"),),
     "tables for draws of rows": (
-        ("target.building", "make_alias_tables"),
+        ("target.target", "make_alias_tables"),
         ("target.resampling", "Levels.by_row"),
     ),
     "trials of moves": (
-        ("sampling.kernel_selection", "weigh_joint_moves"),
-        ("sampling.kernel_selection", "look_at_tails"),
+        ("sampling.choice", "weigh_joint_moves"),
+        ("sampling.choice", "look_at_tails"),
     ),
     "compilation": (
         ("target.target", "Target.__post_init__"),
-        ("target.building", "compile_log_factor"),
+        ("target.target", "compile_log_factor"),
         ("target.target", "compile_log_factor"),
         ("bounds.quadratic_bounds", "compile_log_factor"),
         ("regression.derivatives", "RowDerivatives.__init__"),

@@ -5,7 +5,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.scalar.math import log1mexp, softplus
 
-from pymc_flymc.agreement import of_arrays as arrays
+from pymc_flymc.agreement import rounding as arrays
 from pymc_flymc.agreement.rounding import RoundedFunction
 from pymc_flymc.graphs.gammas import LogGamma, LogRisingOfExp, log_gamma, log_rising_of_exp
 

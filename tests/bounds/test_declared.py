@@ -9,7 +9,7 @@ from pytensor.tensor.random.basic import VonMisesRV
 
 from pymc_flymc import JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.bounds import BOUNDS, Problem
-from pymc_flymc.bounds import declared as module
+from pymc_flymc.bounds import validity as module
 from pymc_flymc.bounds.validity import check_declared
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.likelihoods.family import SmoothFamily

@@ -338,7 +338,7 @@ ELSEWHERE = {
     "row_axes.py:check_rows_alone": "reading/test_row_axes.py",  # data=
     "family.py:SmoothFamily._unlimited": "likelihoods/test_limits.py",
     "family.py:JointlySmoothFamily.third_beyond": "likelihoods/test_limits.py",
-    "limits.py:_traverse.operation": "likelihoods/test_limits.py",
+    "family.py:_traverse.operation": "likelihoods/test_limits.py",
 }
 
 

@@ -63,7 +63,7 @@ def test_squares_of_several_predictors(few, monkeypatch):
 @FORMATS
 def test_sums_packed_and_unpacked(largest, monkeypatch):
     """The quadratic of packed sums is that of the matrix that is written out."""
-    for module in ("matrices", "quadratic_statistics"):
+    for module in ("matrices", "expansion"):
         monkeypatch.setattr(f"pymc_flymc.regression.{module}.LARGEST_DENSE", largest)
     square, own = DESIGN.matrix(slice(None)).sandwich(A), np.array([[2.0, 0.5], [0.5, 1.0]])
     mixed = 0.1 * RNG.normal(size=(7, 2))
