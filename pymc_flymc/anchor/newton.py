@@ -13,6 +13,7 @@ from scipy.sparse import diags_array
 from pymc_flymc.anchor.expanded_density import nearby
 from pymc_flymc.anchor.objective import LogPosterior, Objective, PrecisionBlocks
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.likelihoods.likelihood import LOG_SCALE
 from pymc_flymc.order import first_largest, n_largest
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.regression import Regression, slices_of
@@ -311,7 +312,6 @@ def check_digits(names: str, lines: Lines, expansion: JointExpansion) -> None:
 
 #: A scale has collapsed if it is this small beside the standard deviation of the outcomes.
 COLLAPSED = 1e-5
-LOG_SCALE = "log sigma"
 
 
 def why_scale_collapsed(posterior: LogPosterior, theta: np.ndarray) -> str | None:
@@ -321,7 +321,7 @@ def why_scale_collapsed(posterior: LogPosterior, theta: np.ndarray) -> str | Non
         posterior.regressions, slices_of(posterior.regressions), strict=True
     ):
         place = _place_of_log_scale(regression, span)
-        if place is None or w[place] > np.log(COLLAPSED * _spread(regression)):
+        if place is None or np.exp(w[place]) > COLLAPSED * _spread(regression):
             continue
         i = _parameter_of(posterior, theta, place)
         name = posterior.layout.describe(i)

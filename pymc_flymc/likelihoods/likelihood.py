@@ -269,6 +269,8 @@ class SmoothedLikelihood(Likelihood, Protocol):
         ...
 
 
+#: Name of the nuisance parameter that is the logarithm of the scale of noise.
+LOG_SCALE = "log sigma"
 #: Forms of log-likelihoods, the attribute `form` of a family, that bounds rely on: with predictor
 #: eta and y = 0 or 1, or columns of successes s and trials m, ``s eta - m log(1 + exp(eta))``;
 LOGISTIC = "logistic"

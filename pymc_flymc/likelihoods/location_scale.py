@@ -13,7 +13,7 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.gammas import log_gamma
 from pymc_flymc.likelihoods.checks import check_parameter, scalar_parameter
 from pymc_flymc.likelihoods.family import Family
-from pymc_flymc.likelihoods.likelihood import RowParameters
+from pymc_flymc.likelihoods.likelihood import LOG_SCALE, RowParameters
 from pymc_flymc.likelihoods.products import number_times_data
 
 
@@ -42,7 +42,7 @@ class LocationScale(Family):
     the first of which is minus its slope.
     """
 
-    nuisances: tuple[str, ...] = ("log sigma",)
+    nuisances: tuple[str, ...] = (LOG_SCALE,)
     #: PyMC's name of sigma.
     scale = "sigma"
     #: Number of features of a tangent.
@@ -105,7 +105,7 @@ class StudentT(LocationScale):
     name = "student-t"
     usage = "pm.StudentT(nu=nu, mu=eta, sigma=sigma), pm.Cauchy(alpha=eta, beta=beta)"
     distributions = StudentTRV | CauchyRV
-    nuisances: tuple[str, ...] = ("log nu", "log sigma")
+    nuisances: tuple[str, ...] = ("log nu", LOG_SCALE)
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return location, log nu and log sigma, which may be constants."""
@@ -175,7 +175,7 @@ class AsymmetricLaplace(LocationScale):
     name = "asymmetric-laplace"
     usage = "pm.Laplace(mu=eta, b=b), pm.AsymmetricLaplace(q=q, mu=eta, b=b)"
     distributions = LaplaceRV | pm.AsymmetricLaplace.rv_type
-    nuisances: tuple[str, ...] = ("log kappa", "log sigma")
+    nuisances: tuple[str, ...] = ("log kappa", LOG_SCALE)
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return location, log kappa and the log scale, which may be constants."""

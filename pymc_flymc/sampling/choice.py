@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pymc_flymc.anchor.newton import LOG_SCALE
 from pymc_flymc.bounds import ExpansionBound, Problem, Taylor, is_for_joint_moves
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.likelihoods.likelihood import LOG_SCALE
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
