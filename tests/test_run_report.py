@@ -331,6 +331,7 @@ def test_draws_of_other_steps_are_refused():
         report(draws)  # no result of pm.sample, as a MultiTrace is none
 
 
+@pytest.mark.filterwarnings("ignore:vars leaves out")
 def test_other_steps_beside():
     """Theirs are the statistics of acceptance and of steps that are not in the report."""
     model = logistic_model(*logistic_rows(300, 2))

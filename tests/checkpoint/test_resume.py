@@ -187,6 +187,7 @@ def test_state_on_disk_does_not_grow_with_the_rows(tmp_path):
     assert abs(sizes[0] - sizes[1]) < 500
 
 
+@pytest.mark.filterwarnings("ignore:vars leaves out")
 def test_beside_another_step(tmp_path):
     """The others make their draws again, and must come to the same ones."""
     X, y = logistic_rows(40, [-0.5])

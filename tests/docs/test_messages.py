@@ -42,6 +42,8 @@ CAUSES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Operation with TensorVariable is deprecated")
+@pytest.mark.filterwarnings("ignore:total_size not provided")
 @pytest.mark.parametrize("message", CAUSES)
 def test_this_is_what_pymc_says(message):
     says = ".*".join(re.escape(part.strip()) for part in message.split("…"))

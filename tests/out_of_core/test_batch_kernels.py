@@ -58,6 +58,7 @@ def test_rooms_of_any_size_hold_the_same_distribution():
     assert not found[0][1][::4].any()
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in multiply:RuntimeWarning")
 def test_a_row_alone_and_no_density():
     one = proposals.make_tables(np.array([5.0], np.float32), np.array([5.0], np.float32))
     counts, sizes = drawn_rows(one, np.array([1e9, np.nan, np.inf]))

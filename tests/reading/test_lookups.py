@@ -89,6 +89,7 @@ def coefficients_of(reading):
     return plain_function(inputs, reading.coefficients)(*[THETA[v.name] for v in inputs])
 
 
+@pytest.mark.filterwarnings("ignore:the linear predictor of .* by an index that is negative")
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_spelling(name):
     eta, expected, n_sparse = SPELLINGS[name]

@@ -144,6 +144,7 @@ def simple_model():
     return model
 
 
+@pytest.mark.filterwarnings("ignore:vars leaves out")
 @pytest.mark.parametrize("kind", ["names", "rvs", "values", "tuple"])
 def test_vars(kind):
     model = simple_model()
@@ -273,6 +274,7 @@ def test_discrete_variables():
         read_model(model, ["b", "c"])
 
 
+@pytest.mark.filterwarnings("ignore:vars leaves out")
 def test_discrete_variable_in_a_prior_can_be_left_out():
     with pm.Model() as model:
         mix = pm.Bernoulli("mix", 0.5)

@@ -73,6 +73,7 @@ TAKEN = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:the linear predictor of .* by an index that is negative")
 @pytest.mark.parametrize("name", TAKEN)
 def test_rows_are_those_of_the_data(name):
     spelling, n_coefficients = TAKEN[name]

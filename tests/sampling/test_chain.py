@@ -87,6 +87,7 @@ def refuse(*arguments):
     raise AssertionError("there is nothing to evaluate")
 
 
+@pytest.mark.filterwarnings("ignore:vars leaves out")
 @pytest.mark.parametrize("kernel", STEPS)
 def test_density_given_others_is_that_of_a_chain_that_starts_with_them(sampler_of, kernel):
     chain, fresh = chain_at(sampler_of(kernel), BEFORE), chain_at(sampler_of(kernel), AFTER)

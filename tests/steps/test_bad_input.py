@@ -128,6 +128,7 @@ NO_MODEL = {
 LONG = "tiny outcomes", "huge columns"
 
 
+@pytest.mark.filterwarnings("ignore:the linear predictor of .* by an index that is negative")
 @pytest.mark.parametrize(
     "what", [pytest.param(each, marks=pytest.mark.slow if each in LONG else ()) for each in SAMPLED]
 )
@@ -160,6 +161,10 @@ def test_sampled_as_it_is(what):
     assert stats["moved"].mean() > 0.3 or draws.shape[-1] == 0
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+@pytest.mark.filterwarnings(
+    "ignore:Data in bought contains missing values:UserWarning"
+)
 @pytest.mark.parametrize("what", REFUSED)
 def test_refused_by_name(what):
     write, name = REFUSED[what]

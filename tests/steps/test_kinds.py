@@ -129,7 +129,7 @@ def test_settings_are_checked(small, cls, settings, message):
 
 def test_log(caplog, monkeypatch):
     """What was found, and what was chosen, with one parameter and with many."""
-    monkeypatch.setattr("pymc_flymc.reporting.PATIENCE", np.inf)  # nothing on what takes long
+    monkeypatch.setattr("pymc_flymc.reporting.PATIENCE", 1e6)  # nothing on what takes long
     rng = np.random.default_rng(9)
     caplog.set_level("INFO", "pymc.flymc")
     for d in (1, 12):

@@ -27,6 +27,7 @@ def hyper_model():
     return model, quadrature(log_density, [-8.0, -8.0], [8.0, 8.0])
 
 
+@pytest.mark.filterwarnings("ignore:vars leaves out")
 @pytest.mark.parametrize(
     "bound",
     [JaakkolaJordan(xi=1.5, slack=0.0), pytest.param(None, marks=pytest.mark.slow)],
