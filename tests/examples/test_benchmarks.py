@@ -85,6 +85,7 @@ def test_costs_of_kernels(monkeypatch, capsys):
     assert name == "tiny" and 1.0 <= float(regret) <= max(costs) / min(costs)
 
 
+@pytest.mark.slow
 def test_gibbs_sampling_with_polya_gamma_variables():
     """The posterior is that of the model which other methods sample."""
     pytest.importorskip("polyagamma")

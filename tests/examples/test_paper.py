@@ -174,6 +174,7 @@ def test_toy(tmp_path):
     assert np.any(bright[1:] != bright[:-1])
 
 
+@pytest.mark.slow
 def test_experiment(tmp_path, capsys):
     """Regular MCMC and FlyMC on a few rows: table, CSV and figure, and samplers that agree."""
     X, y = SIMULATED["mnist"](200, 2)

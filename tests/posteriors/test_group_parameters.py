@@ -52,6 +52,20 @@ MOVES = {
 }
 
 
+#: Quick: the kernel that is chosen for each, and each other kernel once.
+QUICK = (
+    "probabilities-default",
+    "rates-joint",
+    "rates-metropolis",
+    "rates-slices",
+    "variances-default",
+    "variances-hamiltonian",
+    "variances-surrogate",
+)
+NAMES = [f"{build}-{moves}" for build in ("probabilities", "rates", "variances") for moves in MOVES]
+
+
+@pytest.mark.slow_cases(*(name for name in NAMES if name not in QUICK))
 @pytest.mark.parametrize("moves", MOVES)
 @pytest.mark.parametrize("build", [probabilities, rates, variances], ids=lambda each: each.__name__)
 def test_posterior_of_what_groups_have(build, moves):
