@@ -9,7 +9,7 @@ import numpy as np
 from pymc_flymc.anchor.expanded_density import ExpandedDensity, nearby
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.design import Design
-from pymc_flymc.regression.matrices import LARGEST_DENSE
+from pymc_flymc.regression.matrices import LARGEST_DENSE, are_sparse
 
 #: With more than `LARGEST_DENSE` parameters, effects in variables larger than this are
 #: diagonal elements of a `Geometry`.
@@ -93,9 +93,8 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
 
 def _in_sparse(design: Design) -> np.ndarray:
     """Return which coefficients are those of sparse columns."""
-    places = np.arange(design.n_coefficients)
-    behind = places % design.width >= design.width - design.n_sparse
-    return behind & (places < design.n_predictors * design.width)
+    sizes = design.width, design.n_sparse, design.n_predictors
+    return are_sparse(design.n_coefficients, *sizes)
 
 
 def moving(density: ExpandedDensity, theta: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from pymc_flymc.likelihoods.likelihood import SOFTMAX, Likelihood, form_of
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.expansion import QuadraticStatistics
-from pymc_flymc.regression.matrices import RowMatrix
+from pymc_flymc.regression.matrices import LARGEST_DENSE, RowMatrix, SymmetricMatrix
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.settings import check
 
@@ -218,13 +218,16 @@ class Bohning(SoftmaxBound):
         k, width = design.n_predictors, design.width
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         bright = np.empty(design.n_rows, np.float32)
-        constant, gradient, square = 0.0, np.zeros((k, width)), np.zeros((width, width))
+        constant, gradient = 0.0, np.zeros((k, width))
+        squares: SymmetricMatrix | None = None
         one = self.curvature(np.zeros((k, 1)))[0, 0]  # rows' curvatures differ only by weights
         for x, value, slope, curvature in expand_rows(self, problem, log_factor, constants, bright):
             constant += float(value.sum())
             gradient += slope @ x
-            square += x.sandwich(curvature[0, 0] / one).array
-        packed = np.concatenate([[constant], problem.own.w, gradient.ravel(), square.ravel()])
+            more = x.sandwich(curvature[0, 0] / one)
+            squares = more if squares is None else squares + more
+        assert squares is not None
+        packed = np.concatenate([[constant], problem.own.w, gradient.ravel(), squares.pack()])
         return Preparation(packed, constants, bright)
 
     def collapsed(
@@ -237,7 +240,7 @@ class Bohning(SoftmaxBound):
         u, gradient = w - statistics[places.centre], statistics[places.linear]
         classes = [u[i * width : (i + 1) * width] for i in range(k)]
         # The op reads only the square, at the place that the curvature has in other quadratics.
-        quadratic: Any = Quadratic(False)
+        quadratic: Any = Quadratic(width > LARGEST_DENSE)
         square = statistics[places.curvature - quadratic_places(width).curvature :]
         form = -quadratic(sum(classes[1:], classes[0]), square)[1] / (k + 1)
         for each in classes:

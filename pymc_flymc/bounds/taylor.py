@@ -155,39 +155,48 @@ def remainder(
     return difference
 
 
-def limits_of_differences(
-    likelihood: SmoothLikelihood,
+def limit_terms_near(
+    likelihood: SmoothLikelihood | JointlySmoothLikelihood,
     power: int,
     eta: np.ndarray,
-    c: np.ndarray,
+    spread: np.ndarray,
     y: np.ndarray,
-    limit: float,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return limits on terms of order `power`, each of shape (n,), for rows of half-width c.
+    distance: np.ndarray | float,
+) -> np.ndarray:
+    """Return limits on terms of order `power` for rows that move up to so many spreads, (n,).
 
-    That is their half-width at a radius of one: no difference of two predictors grows faster with
-    the radius. The results are the limit up to the radius' limit, the limit anywhere, and the rate
-    at which the latter grows.
+    Parameters
+    ----------
+    spread : ndarray, shape (n,), or (K, n) for predictors of different kinds
+        Half-widths at a distance of one: no difference of two predictors is wider, or no predictor
+        of another kind.
     """
-    half_width = limit * c
+    half_width = distance * spread
+    if isinstance(likelihood, JointlySmoothLikelihood):
+        return likelihood.third_bound(eta, half_width, spread, y) / factorial(3)
     if len(eta) == 1:
         (eta,) = eta
     else:  # differences of predictors are as wide: half of it up, and half of it down
         eta, half_width = np.concatenate([np.zeros_like(eta[:1]), eta]), 0.5 * half_width
-    scale = c**power / factorial(power)
-    near = likelihood.derivative_bound(power, eta - half_width, eta + half_width, y) * scale
-    low, high = (eta, eta) if likelihood.growth else (-np.inf, np.inf)
-    anywhere = likelihood.derivative_bound(power, low, high, y) * scale
-    return near, anywhere, likelihood.growth * c
+    limit = likelihood.derivative_bound(power, eta - half_width, eta + half_width, y)
+    return np.asarray(limit * spread**power / factorial(power))
 
 
-def joint_limits(
-    likelihood: JointlySmoothLikelihood, eta: np.ndarray, c: np.ndarray, y: np.ndarray, limit: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return limits on cubic terms, where each predictor has a c of its own, shape (K, n)."""
-    near = likelihood.third_bound(eta, limit * c, c, y) / factorial(3)
-    anywhere, growth = likelihood.third_beyond(eta, c, y)
-    return near, anywhere / factorial(3), growth
+def limit_terms_anywhere(
+    likelihood: SmoothLikelihood | JointlySmoothLikelihood,
+    power: int,
+    eta: np.ndarray,
+    spread: np.ndarray,
+    y: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return limits as `limit_terms_near` does, at any distance, and the rates of their growth."""
+    if isinstance(likelihood, JointlySmoothLikelihood):
+        limit, growth = likelihood.third_beyond(eta, spread, y)
+        return limit / factorial(3), growth
+    at: Any = eta[0] if len(eta) == 1 else np.concatenate([np.zeros_like(eta[:1]), eta])
+    low, high = (at, at) if likelihood.growth else (-np.inf, np.inf)
+    limit = likelihood.derivative_bound(power, low, high, y) * spread**power / factorial(power)
+    return limit, likelihood.growth * spread
 
 
 def near_and_beyond(
@@ -303,7 +312,8 @@ class Taylor(ExpansionBound):
     derivative along directions within these, over six.
 
     Where there are effects of groups, conditional moves take the form `TaylorInParts` of the second
-    order if it leaves fewer rows bright, and beyond 300 coefficients it is the only one.
+    order if it leaves fewer rows bright, and beyond 300 coefficients of a predictor it is the only
+    one.
 
     Parameters
     ----------
@@ -402,17 +412,15 @@ class Taylor(ExpansionBound):
 
         The third result is the rate at which the second power grows exponentially.
         """
-        spans, limit = radius.spans, radius.limit
+        images = (np.linalg.norm(x @ span, axis=1) for span in radius.spans)
         if isinstance(likelihood, JointlySmoothLikelihood):
-            c = np.stack([np.linalg.norm(x @ span, axis=1) for span in spans[: len(eta)]])
-            limits = joint_limits(likelihood, eta, c, y, limit)
+            c = np.stack([next(images) for _ in eta])
         else:
-            images = (x @ span for span in spans)
-            c = np.sqrt(np.max([np.einsum("ij,ij->i", each, each) for each in images], axis=0))
-            smooth = cast(SmoothLikelihood, likelihood)
-            limits = limits_of_differences(smooth, self.order + 1, eta, c, y, limit)
-        near, anywhere, growth = limits
-        return *near_and_beyond(near, anywhere, growth, limit), growth
+            c = np.max(list(images), axis=0)
+        terms = cast(Any, likelihood), self.order + 1, eta, c, y
+        anywhere, growth = limit_terms_anywhere(*terms)
+        near = limit_terms_near(*terms, radius.limit)
+        return *near_and_beyond(near, anywhere, growth, radius.limit), growth
 
     def collapsed(
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int

@@ -1,9 +1,11 @@
 """Taylor expansions with a radius for each part of a row: bounds for effects of groups."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -11,16 +13,28 @@ from scipy.sparse import diags_array
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.bound import ExpansionBound, Graph, Graphs, Preparation, Problem, finite
-from pymc_flymc.bounds.taylor import chi_moment, chi_quantile, keep_bright, remainder
+from pymc_flymc.bounds.taylor import (
+    chi_moment,
+    chi_quantile,
+    keep_bright,
+    limit_terms_anywhere,
+    limit_terms_near,
+    remainder,
+)
 from pymc_flymc.graphs.collapsed_ops import RadiusPowers
 from pymc_flymc.kernels.collapsed import PackedEffects, PackedShift
 from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.rows import SUMS
-from pymc_flymc.likelihoods.likelihood import Likelihood, SmoothLikelihood, outcome
-from pymc_flymc.regression.design import CommonShifts, Design, within_factors
+from pymc_flymc.likelihoods.likelihood import (
+    JointlySmoothLikelihood,
+    Likelihood,
+    SmoothLikelihood,
+    outcome,
+)
+from pymc_flymc.regression.design import CommonShifts, within_factors
 from pymc_flymc.regression.expansion import quadratic_size, quadratic_terms
-from pymc_flymc.regression.matrices import RowMatrix
+from pymc_flymc.regression.matrices import RowMatrix, SymmetricMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows
 
 #: Limits beyond which remainders have a second power. That of an effect is so many posterior sds.
@@ -38,7 +52,7 @@ CUBIC_MEAN = float((2.0 * np.sqrt(2.0 / np.pi)) ** (1.0 / 3.0))
 class CoefficientParts:
     r"""Coefficients u, measured from the anchor, in parts that are nearly independent.
 
-    The dense columns of a row, x, and its sparse ones, z, have
+    The dense columns of a row, x, and its sparse ones, z, have in each predictor
 
     .. math:: x^\top u_1 + z^\top u_2 = (x - G^\top z)^\top u_1 + z^\top s, \quad s = u_2 + G u_1,
 
@@ -47,6 +61,9 @@ class CoefficientParts:
     that intercepts and effects are not counted twice. Then common shifts are taken off s, see
     `CommonShifts`: the weighted mean of the sources moves to the targets. So no part grows when
     coefficients change and the predictors do not, which priors alone may hold.
+
+    The coefficients of all K predictors are in the order of an arrow: M of dense columns, and then
+    Q of sparse ones. One predictor's columns are zero in the others' places.
 
     Attributes
     ----------
@@ -73,24 +90,38 @@ class CoefficientParts:
     typicals: np.ndarray
 
     def dense_half_width(self, x: RowMatrix) -> np.ndarray:
-        """Return ``|inverse' (x - G'z)|``, shape (n,): half-widths at a radius of one."""
-        centred = (x.dense - x.sparse @ self.within) @ self.inverse
-        return np.sqrt(np.einsum("ij,ij->i", centred, centred))
+        """Return ``|inverse' (x - G'z)|``, shape (K, n): half-widths at a radius of one."""
+        m, q = x.dense.shape[1], x.sparse.shape[1]
+        found = []
+        for k in range(len(self.within) // q):
+            centred = -(x.sparse @ self.within[k * q : (k + 1) * q])
+            centred[:, k * m : (k + 1) * m] += x.dense
+            found.append(np.linalg.norm(centred @ self.inverse, axis=1))
+        return np.stack(found)
 
 
-def split_coefficients(anchor: AnchorPart, n_sparse: int, common: CommonShifts) -> CoefficientParts:
-    """Split coefficients, the last of which are those of sparse columns."""
-    information = anchor.expansion.information.arrow(n_sparse)
+def split_coefficients(
+    anchor: AnchorPart, n_sparse: int, common: CommonShifts, n_predictors: int = 1
+) -> CoefficientParts:
+    """Split coefficients, of which each predictor's last `n_sparse` are those of sparse columns."""
+    information = anchor.expansion.concave().arrow(n_sparse, n_predictors)
     dense, cross, effects = information.dense, information.cross, information.sparse
-    m, factor, diagonal = len(dense), anchor.w_factor, effects.diagonal()
-    shifts = [
-        _packed_shift(source, target, diagonal)
-        for source, target in zip(common.sources, common.targets, strict=True)
-    ]
-    within, spanned = within_factors(information, common.factors)
+    m, factor, diagonal = len(dense), anchor.w_factor[information.order()], effects.diagonal()
+    first = n_sparse * np.arange(n_predictors)
+    sources, targets = (
+        [each + at for at in first for each in of] for of in (common.sources, common.targets)
+    )
+    shifts = [_packed_shift(*each, diagonal) for each in zip(sources, targets, strict=True)]
+    # Effects that nothing moves, such as those on another predictor alone, stand for no column.
+    moved = factor[m:].any(axis=1)
+    within, spanned = _within_predictors(information, common.factors, moved)
     variance = _variances(factor, within, shifts)
-    prior = np.full(n_sparse, _common_prior(variance, diagonal))
-    within[:, ~spanned] = _solve(effects + diags_array(prior), cross[~spanned].T)
+    of_predictors = [at + np.flatnonzero(moved[at : at + n_sparse]) for at in first]
+    prior = np.zeros(len(moved))
+    for places in of_predictors:
+        prior[places] = _common_prior(variance[places], diagonal[places])
+    matrix = effects[moved][:, moved] + diags_array(prior[moved])
+    within[np.ix_(moved, ~spanned)] = _solve(matrix, cross[~spanned][:, moved].T)
     # The quadratic form of information and ridge at (u_1, -G u_1): never indefinite, for any G.
     between = cross @ within
     schur = dense - between - between.T + within.T @ (effects @ within)
@@ -101,10 +132,13 @@ def split_coefficients(anchor: AnchorPart, n_sparse: int, common: CommonShifts) 
     precision = np.linalg.cholesky(0.5 * (schur + schur.T)).T
     # Slightly enlarged, so that rounding never violates the Cauchy-Schwarz inequality.
     inverse = solve_triangular(precision, np.eye(m)) * (1.0 + 1e-9)
-    own = np.ones(n_sparse)  # shares of their variances that effects keep without their mean
-    for source, shift in zip(common.sources, shifts, strict=True):
+    own = np.ones(len(moved))  # shares of their variances that effects keep without their mean
+    for source, shift in zip(sources, shifts, strict=True):
         own[source] -= shift.weights
-    sds = _sds(_variances(factor, within, shifts), diagonal, own)
+    variance = _variances(factor, within, shifts)
+    sds = np.sqrt(_positive(variance))
+    for places in of_predictors:
+        sds[places] = _sds(variance[places], diagonal[places], own[places])
     free = int(np.count_nonzero(factor[:m].any(axis=1)))
     free = max(free - int(np.count_nonzero(spanned)), min(free, 1))
     limit, typical = 0.0, 0.0
@@ -114,6 +148,24 @@ def split_coefficients(anchor: AnchorPart, n_sparse: int, common: CommonShifts) 
     return CoefficientParts(
         precision, inverse, within, shifts, limit, typical, EFFECT_LIMIT * sds, CUBIC_MEAN * sds
     )
+
+
+def _within_predictors(
+    information: SymmetricMatrix, factors: Sequence[np.ndarray], moved: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return `within_factors`, in which moved effects stand for columns of their own predictor."""
+    k, n_effects, m = information.n_predictors, information.n_sparse, len(information.dense)
+    within, spanned = np.zeros((n_effects, m)), np.zeros(m, bool)
+    of_dense, of_effects = (np.split(np.arange(each), k) for each in (m, n_effects))
+    for rows, columns in zip(of_dense, of_effects, strict=True):
+        one = SymmetricMatrix(
+            information.dense[np.ix_(rows, rows)],
+            information.cross[np.ix_(rows, columns)],
+            information.sparse[columns][:, columns],
+        )
+        some = [each[moved[columns[each]]] for each in factors]
+        within[np.ix_(columns, rows)], spanned[rows] = within_factors(one, some)
+    return within, spanned
 
 
 def _packed_shift(source: np.ndarray, target: np.ndarray, information: np.ndarray) -> PackedShift:
@@ -144,7 +196,8 @@ def _sds(variance: np.ndarray, information: np.ndarray, own: np.ndarray) -> np.n
     """
     known = _positive(variance)
     prior = _common_prior(variance, information)
-    least = np.maximum(own, 0.0) / np.maximum(information + prior, 1.0 / known.max())
+    widest = known.max(initial=0.0)
+    least = np.maximum(own, 0.0) * np.minimum(1.0 / (information + prior), widest)
     return np.sqrt(np.maximum(known, least))
 
 
@@ -155,6 +208,8 @@ def _common_prior(variance: np.ndarray, information: np.ndarray) -> float:
     radius of the dense part would be too large, too: its information on intercepts depends on the
     effects' prior.
     """
+    if not len(variance):
+        return 0.0
     known = _positive(variance)
     return float(max(1.0 - np.mean(known * information), 1e-3) / np.mean(known))
 
@@ -185,6 +240,8 @@ def _solve(matrix: Any, right: np.ndarray) -> np.ndarray:
 
 #: Derivatives are limited up to this times the limits, over so many nested ranges.
 WIDER, RANGES = 5.0 / 3.0, 4
+#: Least spread of a predictor, relative to the row's others, and of all of them.
+LEAST_SPREAD, TINY = 1e-9, 1e-100
 
 
 class TaylorInParts(ExpansionBound):
@@ -208,71 +265,73 @@ class TaylorInParts(ExpansionBound):
     exponentially, K comes with :math:`e^{g(|u| - L)_+}`, and by the same convexity the terms of the
     second sum with :math:`e^{g (|a_i| - l_i)_+ L / l_i}`.
 
+    With several predictors each has its own :math:`u_k`, and :math:`T_k`, :math:`L_k`. If none is
+    further than :math:`\rho\, T_k`, the remainder is at most :math:`\rho^3 / 6` times a limit M on
+    third derivatives along directions of elements up to :math:`T_k`, and :math:`\rho^3` is at most
+    the sum of the :math:`(|u_k| / T_k)^3`: so the first sum is one over all parts of all
+    predictors, with :math:`\kappa_k = M / (6 T_k)`. The same holds beyond, where :math:`\rho`
+    exceeds :math:`\ell`, the largest :math:`L_k / T_k`, with :math:`\kappa_k^\infty = K \ell^2 /
+    (6 T_k)`. In a softmax :math:`\rho` is the range of all predictors and zero, which is at most
+    the sum of the :math:`|u_k|`, over the sum of the :math:`T_k`.
+
     Parameters
     ----------
     n_sparse : int
         Number of sparse columns, Q.
+    n_predictors : int
+        K.
     """
 
     name = "Taylor"
     #: Number of shared numbers that a row's gap depends on directly: powers of the dense part.
     n_common = PARTS_SHARED.effects
-    #: Number of sums that a row makes of the other shared numbers, those of its effects.
-    n_sums = SUMS
 
-    def __init__(self, n_sparse: int) -> None:
-        self.n_sparse = n_sparse
-        self.n_shared = self.n_common + SUMS * n_sparse
-
-    @classmethod
-    def fits(cls, likelihood: Likelihood, design: Design) -> bool:
-        """Whether there are effects, and the bound supports the likelihood."""
-        return design.n_sparse > 0 and cls(design.n_sparse).supports(likelihood)
+    def __init__(self, n_sparse: int, n_predictors: int = 1) -> None:
+        self.n_sparse, self.n_predictors = n_sparse, n_predictors
+        #: Number of sums that a row makes of the other shared numbers, those of its effects.
+        self.n_sums = SUMS * n_predictors
+        self.n_shared = self.n_common + self.n_sums * n_sparse
 
     def supports(self, likelihood: Likelihood) -> bool:
-        """Whether the likelihood is smooth, with bounded derivatives, of one predictor.
-
-        It must be log-concave: sums over rows with many columns treat convex rows as flat.
-        """
-        smooth = isinstance(likelihood, SmoothLikelihood) and likelihood.log_concave
-        return smooth and likelihood.n_predictors == 1
+        """Whether the likelihood is smooth, with bounded derivatives, of as many predictors."""
+        smooth = isinstance(likelihood, SmoothLikelihood | JointlySmoothLikelihood)
+        return smooth and likelihood.n_predictors == self.n_predictors
 
     def n_constants(self, likelihood: Likelihood) -> int:
-        """Those of `PartsRow`, and row data."""
-        return PARTS_ROW.row_data + len(likelihood.row_data)
+        """Those of `PartsRow`, row data, and weights of all predictors but the first."""
+        n_row_data, k = len(likelihood.row_data), self.n_predictors
+        return PARTS_ROW.row_data(k) + n_row_data + k - 1
 
     def prepare(
         self, problem: Problem, log_factor: NativeFunction, keep: float = 1.0
     ) -> Preparation:
         """Bound the remainders of all rows, in one pass over the data; see `Taylor.prepare`."""
-        design, own, q = problem.design, problem.own, self.n_sparse
-        parts = split_coefficients(own, q, design.common_shifts)
+        design, own, k = problem.design, problem.own, self.n_predictors
+        parts = self._split(problem)
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         bright = np.empty(design.n_rows, np.float32)
 
         def bound(rows: slice, x: RowMatrix, eta: np.ndarray, y: np.ndarray) -> Any:
-            near, beyond, half_width, gap, limit = self.remainders(problem, parts, x, eta[0], y)
-            columns = y.reshape(len(x), -1)
-            constants[rows] = np.column_stack(
-                [near, beyond, half_width, columns[:, 0], eta[0], columns[:, 1:]]
-            )
-            bright[rows] = -np.expm1(-gap)
-            limit[bright[rows] > keep] = 0.0
-            return limit.max(initial=0.0), x.largest(limit)
+            row = self.remainders(problem.likelihood, parts, x, eta, y)
+            first, *row_data = y.reshape(len(x), -1).T
+            columns = [row.near, row.beyond, row.half_width, first, *eta, *row_data]
+            constants[rows] = np.column_stack([*columns, *row.weights[1:]])
+            bright[rows] = -np.expm1(-row.gap)
+            growth = np.where(bright[rows] > keep, 0.0, row.growth)
+            return growth.max(initial=0.0), x.largest(growth)
 
-        dense_limit, limits = 0.0, np.zeros(q)
-        for widest_row, widest in map_rows(design, problem.y, own.w, bound):
-            dense_limit, limits = max(dense_limit, widest_row), np.maximum(limits, widest)
+        dense_growth, growths = 0.0, np.zeros(self.n_sparse)
+        for largest, of_effects in map_rows(design, problem.y, own.w, bound):
+            dense_growth, growths = max(dense_growth, largest), np.maximum(growths, of_effects)
         keep_bright(constants, bright, keep)
-        growth = cast(SmoothLikelihood, problem.likelihood).growth
         header = np.zeros(len(HEADER))
-        header[HEADER.n_sparse], header[HEADER.limit] = q, 1.0
-        header[HEADER.n_shifts] = len(parts.shifts)
+        header[HEADER.n_effects], header[HEADER.n_predictors] = k * self.n_sparse, k
+        header[HEADER.limit], header[HEADER.n_shifts] = 1.0, len(parts.shifts)
         if parts.limit > 0.0:
             header[HEADER.limit] = parts.limit
             header[HEADER.scale] = parts.typical**-2
-            header[HEADER.growth] = growth * dense_limit / parts.limit
-        growths = growth * limits / parts.limits
+            header[HEADER.growth] = dense_growth / parts.limit
+        growths = np.tile(growths, k) / parts.limits
         effects = PackedEffects(parts.limits, parts.typicals**-2, growths)
         matrices = parts.precision.ravel(), parts.within.T.ravel()
         shifts = [np.concatenate(shift) for shift in parts.shifts]
@@ -280,35 +339,55 @@ class TaylorInParts(ExpansionBound):
         statistics = [own.expansion.pack(), header, *matrices, *effects, starts, *shifts]
         return Preparation(np.concatenate(statistics), constants, bright)
 
+    def _split(self, problem: Problem) -> CoefficientParts:
+        common = problem.design.common_shifts
+        return split_coefficients(problem.own, self.n_sparse, common, self.n_predictors)
+
     def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
         """Bright rows expected over the Laplace approximation, from every stride-th row."""
-        common, total = problem.design.common_shifts, 0.0
-        parts = split_coefficients(problem.own, self.n_sparse, common)
+        parts, total = self._split(problem), 0.0
         for _, x, eta, y in iterate_rows(problem.design, problem.y, problem.own.w, stride):
-            bright = -np.expm1(-self.remainders(problem, parts, x, eta[0], y)[3])
+            gap = self.remainders(problem.likelihood, parts, x, eta, y).gap
+            bright = -np.expm1(-gap)
             total += float(bright[bright > above].sum())
         return total * stride
 
     def remainders(
         self,
-        problem: Problem,
+        likelihood: Likelihood,
         parts: CoefficientParts,
         x: RowMatrix,
         eta: np.ndarray,
         y: np.ndarray,
-    ) -> tuple[np.ndarray, ...]:
-        """Return the contributions of rows to the bound, each of shape (n,).
-
-        They are the multipliers of powers, and of those beyond limits; the half-width of the dense
-        part; the expected gap; and the sum of the limits of the row's parts.
-        """
-        likelihood = cast(SmoothLikelihood, problem.likelihood)
+    ) -> _Remainders:
+        """Bound the remainders of rows with predictors (K, n) at the anchor."""
         half_width, sizes = parts.dense_half_width(x), x.sizes()
-        typical = half_width * parts.typical + sizes @ parts.typicals
-        limit = half_width * parts.limit + sizes @ parts.limits
-        steepest, beyond = _two_powers(likelihood, eta, limit, y)
-        near = steepest * typical**2 / 6.0
-        return near, beyond * limit**2 / 6.0, half_width, near * typical, limit
+        k = self.n_predictors
+        typical, limit = (
+            half_width * of_dense + (sizes @ of_effects.reshape(k, -1).T).T
+            for of_dense, of_effects in (
+                (parts.typical, parts.typicals),
+                (parts.limit, parts.limits),
+            )
+        )
+        spread: Any = np.maximum(typical, np.maximum(LEAST_SPREAD * typical.max(axis=0), TINY))
+        if isinstance(likelihood, SmoothLikelihood):  # the sum is one number for all predictors
+            of_terms = spread = typical.sum(axis=0) + TINY
+            furthest, weights = limit.sum(axis=0) / spread, np.ones_like(typical)
+        else:
+            of_terms, furthest = spread, (limit / spread).max(axis=0)
+            weights = spread[0] / spread
+        mean, enough, growth = _two_powers(cast(Any, likelihood), eta, of_terms, furthest, y)
+        first = spread if spread.ndim == 1 else spread[0]
+        near, beyond = mean / first, enough * furthest**2 / first
+        return _Remainders(
+            near,
+            beyond,
+            (weights * half_width).sum(axis=0),
+            weights,
+            near * (weights * typical).sum(axis=0),
+            growth * furthest,
+        )
 
     def collapsed(
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
@@ -316,62 +395,83 @@ class TaylorInParts(ExpansionBound):
         """Graph of the sum of expansions, and what rows share: powers of their parts."""
         u, expansion, _ = quadratic_terms(w, statistics, n_coefficients)
         behind = statistics[quadratic_size(statistics, n_coefficients) :]
-        shared: Any = RadiusPowers(self.n_sparse)(u, behind)
+        shared: Any = RadiusPowers(self.n_predictors * self.n_sparse)(u, behind)
         return expansion, shared
 
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
         """Graph of the remainder of the expansion."""
-        row_data = range(PARTS_ROW.row_data, self.n_constants(likelihood))
+        k = self.n_predictors
+        first = PARTS_ROW.row_data(k)
+        row_data = range(first, first + len(likelihood.row_data))
         y = outcome(likelihood, [constants[:, i] for i in (PARTS_ROW.outcome, *row_data)])
-        return remainder(likelihood, arguments[:1], [constants[:, PARTS_ROW.anchor]], y, 2)
+        anchor: list[Any] = [constants[:, PARTS_ROW.anchor + i] for i in range(k)]
+        return remainder(likelihood, arguments[:k], anchor, y, 2)
 
     def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
         """Graph of the bound on the remainder.
 
-        The arguments after the predictor are the row's sums of the effects' powers.
+        The arguments after the predictors are the row's sums of the effects' powers.
         """
-        _, near, beyond = arguments
-        dense = constants[:, PARTS_ROW.half_width]
-        rate = finite(constants[:, PARTS_ROW.near]) * (dense * shared[PARTS_SHARED.near] + near)
-        rate += constants[:, PARTS_ROW.beyond] * (dense * shared[PARTS_SHARED.beyond] + beyond)
-        return cast(Graph, rate)
+        k, dense = self.n_predictors, constants[:, PARTS_ROW.half_width]
+        near, beyond = dense * shared[PARTS_SHARED.near], dense * shared[PARTS_SHARED.beyond]
+        for i, (of_near, of_beyond) in enumerate(
+            zip(arguments[k : 2 * k], arguments[2 * k : 3 * k], strict=True)
+        ):
+            weight: Any = constants[:, constants.shape[1] - k + i] if i else 1.0
+            near, beyond = near + weight * of_near, beyond + weight * of_beyond
+        rate = finite(constants[:, PARTS_ROW.near]) * near
+        return cast(Graph, rate + constants[:, PARTS_ROW.beyond] * beyond)
+
+
+class _Remainders(NamedTuple):
+    """Contributions of rows to a bound in parts, each of shape (n,) but for the weights."""
+
+    near: np.ndarray  #: Multiplier of the powers.
+    beyond: np.ndarray  #: Multiplier of the powers beyond limits.
+    half_width: np.ndarray  #: Of the dense part.
+    weights: np.ndarray  #: Of the effects' powers on each predictor, (K, n).
+    gap: np.ndarray  #: As expected.
+    growth: np.ndarray  #: Of derivatives, by as much as a part is beyond its limit, over this.
 
 
 def _two_powers(
-    likelihood: SmoothLikelihood, eta: np.ndarray, limit: np.ndarray, y: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return M and K with :math:`6 |R| \le M |u|^3 + K e^{g (|u| - L)_+} (|u| - L)_+^3`.
+    likelihood: SmoothLikelihood | JointlySmoothLikelihood,
+    eta: np.ndarray,
+    spread: np.ndarray,
+    limit: np.ndarray,
+    y: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Return M, K and g, with :math:`|R| \le M d^3 + K e^{g (d - L)_+} (d - L)_+^3`.
 
-    By the integral form, see `remainder`, the left hand side is at most
-    :math:`\int_0^{|u|} 3 (|u| - s)^2 M(s) ds`, with :math:`M(s)` a limit on third derivatives at
-    distances up to s. Let it have steps M_j up to :math:`W = \omega L`, which is further than L.
-    In that integral near derivatives weigh more than far ones, and its mean over s,
+    The distance d is in spreads, see `limit_terms_near`, and M(s) is a limit on terms at distances
+    up to s. By the integral form, see `remainder`, the left hand side is at most
+    :math:`\int_0^d 3 (d - s)^2 M(s) ds`. Let M(s) have steps M_j up to :math:`W = \omega L`, which
+    is further than L. In that integral near derivatives weigh more than far ones, and its mean over
+    s,
 
     .. math:: M = \int_0^W \frac{3 (W - s)^2}{W^3} M(s) ds,
 
-    serves for all :math:`|u| \le W`, as it increases with W. For :math:`|u| = W (1 + x)` and e_j
-    the ends of the steps over W, the integral up to W is more than :math:`M |u|^3` by :math:`W^3
+    serves for all :math:`d \le W`, as it increases with W. For :math:`d = W (1 + x)` and e_j
+    the ends of the steps over W, the integral up to W is more than :math:`M d^3` by :math:`W^3
     (A x + B x^2 - M x^3)`, with :math:`A = 3 \sum_j M_j ((1 - e_{j-1})^2 - (1 - e_j)^2) - 3 M` and
     :math:`B = 3 \sum_j M_j (e_j - e_{j-1}) - 3 M`; and that beyond W is at most :math:`F e^{g W x}
-    W^3 x^3` where derivatives are at most :math:`F e^{g W x}`. On the other hand :math:`(|u| -
-    L)^3 = W^3 (x + h)^3` with :math:`h = 1 - 1/\omega`, so that a K is enough that is above
+    W^3 x^3` where terms are at most :math:`F e^{g W x}`. On the other hand :math:`(d - L)^3 = W^3
+    (x + h)^3` with :math:`h = 1 - 1/\omega`, so that a K is enough that is above
     :math:`A / 3 h^2`, :math:`B / 3 h`, and F, or F - M where nothing grows. Where derivatives grow,
     :math:`e^{-g W h}` of it is.
     """
-    growth, span = likelihood.growth, WIDER * limit
-    mean, first, second = (np.zeros(len(eta)) for _ in range(3))
-    steepest = np.zeros(len(eta))
+    span, terms = WIDER * limit, (likelihood, 3, eta, spread, y)
+    steepest, mean, first, second = (np.zeros(len(limit)) for _ in range(4))
     for start, end in pairwise(np.arange(RANGES + 1) / RANGES):
-        each = likelihood.derivative_bound(3, eta - end * span, eta + end * span, y)
-        steepest = np.maximum(steepest, each)
+        steepest = np.maximum(steepest, limit_terms_near(*terms, end * span))
         mean += ((1.0 - start) ** 3 - (1.0 - end) ** 3) * steepest
         first += 3.0 * ((1.0 - start) ** 2 - (1.0 - end) ** 2) * steepest
         second += 3.0 * (end - start) * steepest
-    low, high = (eta, eta) if growth else (-np.inf, np.inf)
     h = 1.0 - 1.0 / WIDER
     # Rows whose limits overflow are kept bright.
     with np.errstate(over="ignore", invalid="ignore"):
-        furthest = likelihood.derivative_bound(3, low, high, y) * np.exp(growth * span)
+        furthest, growth = limit_terms_anywhere(*terms)
+        furthest = furthest * np.exp(growth * span)
         enough = np.maximum((first - 3.0 * mean) / (3.0 * h**2), (second - 3.0 * mean) / (3.0 * h))
-        enough = np.maximum(enough, furthest if growth else furthest - mean)
-        return mean, np.maximum(enough, 0.0) * np.exp(-growth * h * span)
+        enough = np.maximum(enough, np.where(growth > 0.0, furthest, furthest - mean))
+        return mean, np.maximum(enough, 0.0) * np.exp(-growth * h * span), growth

@@ -9,6 +9,38 @@ from pymc_flymc.kernels.layout import ARROW, HEADER, PARTS_SHARED, matrix_places
 from pymc_flymc.kernels.native import kernel_part, lazy_kernel, unwritten, vector
 
 
+@kernel_part
+def in_arrow_order(w, start, n_sparse, n_predictors, out):
+    """Write coefficients to `out` with the sparse columns of all predictors last."""
+    m, each, at = w.shape[0] - n_sparse, n_sparse // n_predictors, 0
+    for k in range(n_predictors):
+        for j in range(k * start, (k + 1) * start):
+            out[j] = w[at]
+            at += 1
+        for j in range(m + k * each, m + (k + 1) * each):
+            out[j] = w[at]
+            at += 1
+    for j in range(n_predictors * start, m):
+        out[j] = w[at]
+        at += 1
+
+
+@kernel_part
+def from_arrow_order(ordered, start, n_sparse, n_predictors, out):
+    """Write to `out` what `in_arrow_order` has put into order."""
+    m, each, at = out.shape[0] - n_sparse, n_sparse // n_predictors, 0
+    for k in range(n_predictors):
+        for j in range(k * start, (k + 1) * start):
+            out[at] = ordered[j]
+            at += 1
+        for j in range(m + k * each, m + (k + 1) * each):
+            out[at] = ordered[j]
+            at += 1
+    for j in range(n_predictors * start, m):
+        out[at] = ordered[j]
+        at += 1
+
+
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def quadratic(u, statistics, has_header, out):
     """Return linear . u and u' A u, and write A u to `out`: each number of A is read once.
@@ -19,38 +51,36 @@ def quadratic(u, statistics, has_header, out):
     n = u.shape[0]
     of = quadratic_places(n)
     linear, first = statistics[of.linear], of.curvature
-    start, n_sparse, n_pairs = n, 0, 0
+    start, n_sparse, n_pairs, n_predictors = n, 0, 0, 1
     if has_header:
         start = int(statistics[first + ARROW.start])
         n_sparse = int(statistics[first + ARROW.n_sparse])
         n_pairs = int(statistics[first + ARROW.n_pairs])
+        n_predictors = int(statistics[first + ARROW.n_predictors])
         first += len(ARROW)
-    m, stop = n - n_sparse, start + n_sparse
+    m = n - n_sparse
     parts = matrix_places(first, m, n_sparse, n_pairs)
     if parts.behind > statistics.shape[0]:
         raise ValueError("the statistics of a quadratic are shorter than its coefficients need")
-    for j in range(n):
-        out[j] = 0.0
+    ordered, product = np.empty(n), np.zeros(n)
+    in_arrow_order(u, start, n_sparse, n_predictors, ordered)
+    dense_u, dense_out = ordered[:m], product[:m]
     # Row by row, each times a number: such sums are vectorised in the order in which they stand.
-    before, behind, place = out[:start], out[stop:], parts.dense
+    place = parts.dense
     for i in range(m):
-        each = u[i] if i < start else u[i + n_sparse]
-        left, right = statistics[place : place + start], statistics[place + start : place + m]
-        for j in range(start):
-            before[j] += each * left[j]
-        for j in range(m - start):
-            behind[j] += each * right[j]
+        each, row = dense_u[i], statistics[place : place + m]
+        for j in range(m):
+            dense_out[j] += each * row[j]
         place += m
     if n_sparse:
-        sparse_u, sparse_out, place = u[start:stop], out[start:stop], parts.cross
+        sparse_u, sparse_out, place = ordered[m:], product[m:], parts.cross
         for i in range(m):
-            at = i if i < start else i + n_sparse
-            each, total = u[at], 0.0
+            each, total = dense_u[i], 0.0
             row = statistics[place : place + n_sparse]
             for j in range(n_sparse):
                 total += row[j] * sparse_u[j]
                 sparse_out[j] += each * row[j]
-            out[at] += total
+            dense_out[i] += total
             place += n_sparse
         for j in range(n_sparse):
             sparse_out[j] += statistics[parts.diagonal + j] * sparse_u[j]
@@ -67,6 +97,7 @@ def quadratic(u, statistics, has_header, out):
                 sparse_out[j] += values[k] * each
                 k += 1
             sparse_out[i] += total
+    from_arrow_order(product, start, n_sparse, n_predictors, out)
     along, form = 0.0, 0.0
     for j in range(n):
         along += linear[j] * u[j]
@@ -217,14 +248,15 @@ def radius_powers(u, packed, shared):
     shared : ndarray, shape (2 + 2 Q,)
         The powers, in the places that `PARTS_SHARED` says.
     """
-    q = int(packed[HEADER.n_sparse])
-    m = u.shape[0] - q
-    radius = _dense_part(u, packed, np.empty(m))
+    q, k = int(packed[HEADER.n_effects]), int(packed[HEADER.n_predictors])
+    m, ordered = u.shape[0] - q, np.empty(u.shape[0])
+    in_arrow_order(u, m // k, q, k, ordered)
+    radius = _dense_part(ordered, packed, np.empty(m))
     limit, scale, growth = packed[HEADER.limit], packed[HEADER.scale], packed[HEADER.growth]
     near, beyond = _powers(radius, limit, scale, growth)
     shared[PARTS_SHARED.near], shared[PARTS_SHARED.beyond] = near, beyond
     numbers = np.empty(q)
-    each = _split(packed, _effects(u, packed, m, numbers), q)
+    each = _split(packed, _effects(ordered, packed, m, numbers), q)
     of_effects = shared[PARTS_SHARED.effects :]
     for j in range(q):
         near, beyond = _powers(abs(numbers[j]), each.limit[j], each.scale[j], each.growth[j])
@@ -234,28 +266,28 @@ def radius_powers(u, packed, shared):
 @kernel_part
 def radius_powers_gradient(u, packed, slope, out):
     """Write the gradient in u of ``slope`` times what is shared."""
-    q = int(packed[HEADER.n_sparse])
-    m = u.shape[0] - q
+    q, k = int(packed[HEADER.n_effects]), int(packed[HEADER.n_predictors])
+    m, ordered, slopes = u.shape[0] - q, np.empty(u.shape[0]), np.zeros(u.shape[0])
+    in_arrow_order(u, m // k, q, k, ordered)
     image = np.empty(m)
-    radius = _dense_part(u, packed, image)
+    radius = _dense_part(ordered, packed, image)
     limit, scale, growth = packed[HEADER.limit], packed[HEADER.scale], packed[HEADER.growth]
     near, beyond = slope[PARTS_SHARED.near], slope[PARTS_SHARED.beyond]
     dense = _slope(radius, limit, scale, growth, near, beyond)
-    for j in range(m):
-        out[j] = 0.0
     if radius > 0.0:
         for i in range(m):
             row, factor = packed[len(HEADER) + i * m :][:m], dense * image[i] / radius
             for j in range(m):
-                out[j] += factor * row[j]
+                slopes[j] += factor * row[j]
     numbers = np.empty(q)
-    each = _split(packed, _effects(u, packed, m, numbers), q)
+    each = _split(packed, _effects(ordered, packed, m, numbers), q)
     of_effects = slope[PARTS_SHARED.effects :]
     for j in range(q):
         x, near, beyond = numbers[j], of_effects[j], of_effects[q + j]
         along = _slope(abs(x), each.limit[j], each.scale[j], each.growth[j], near, beyond)
-        out[m + j] = -along if x < 0.0 else along
-    _add_slopes(out[m:], packed, m, out)
+        slopes[m + j] = -along if x < 0.0 else along
+    _add_slopes(slopes[m:], packed, m, slopes)
+    from_arrow_order(slopes, m // k, q, k, out)
 
 
 _given = unwritten()

@@ -25,7 +25,14 @@ from numba.extending import overload
 from pymc_flymc.compat.numba import view
 from pymc_flymc.kernels.layout import PARTS_ROW, PARTS_SHARED, POWERS, ROW
 from pymc_flymc.kernels.native import kernel, kernel_part, record_type, row_part, vector
-from pymc_flymc.kernels.rows import Rows, are_several, bound_part, effect_at, n_effects
+from pymc_flymc.kernels.rows import (
+    Rows,
+    are_several,
+    bound_part,
+    effect_at,
+    n_effects,
+    weight_of_effects,
+)
 
 #: A row's multiplier of a power is zero, or at least this share of the sum over all rows.
 FLOOR = 1e-18
@@ -54,10 +61,14 @@ def _rate_of(rows, w, n):
     near = _times(half_width, shared[PARTS_SHARED.near])
     beyond = _times(half_width, shared[PARTS_SHARED.beyond])
     effects = shared[PARTS_SHARED.effects :]
-    for j in range(n_effects(rows, i)):
-        column, size = effect_at(rows, i, j)
-        near += size * effects[column]
-        beyond += _times(size, effects[rows.n_sparse + column])
+    n_predictors = rows.offset.shape[1]
+    for k in range(n_predictors):
+        weight, first = weight_of_effects(rows, i, k), k * rows.n_sparse
+        for j in range(n_effects(rows, i)):
+            column, size = effect_at(rows, i, j)
+            size *= weight
+            near += size * effects[first + column]
+            beyond += _times(size, effects[n_predictors * rows.n_sparse + first + column])
     near = _times(rows.constants[i, PARTS_ROW.near], near)
     return near + _times(rows.constants[i, PARTS_ROW.beyond], beyond)
 
@@ -111,11 +122,15 @@ def _subtract_row(rows, i, sums, low):
     half_width = rows.constants[i, PARTS_ROW.half_width]
     _subtract(sums, low, PARTS_SHARED.near, near * half_width)
     _subtract(sums, low, PARTS_SHARED.beyond, beyond * half_width)
-    for j in range(n_effects(rows, i)):
-        column, size = effect_at(rows, i, j)
-        place = PARTS_SHARED.effects + column
-        _subtract(sums, low, place, near * size)
-        _subtract(sums, low, place + rows.n_sparse, beyond * size)
+    n_predictors = rows.offset.shape[1]
+    for k in range(n_predictors):
+        weight, first = weight_of_effects(rows, i, k), PARTS_SHARED.effects + k * rows.n_sparse
+        for j in range(n_effects(rows, i)):
+            column, size = effect_at(rows, i, j)
+            size *= weight
+            _subtract(sums, low, first + column, near * size)
+            place = first + n_predictors * rows.n_sparse + column
+            _subtract(sums, low, place, beyond * size)
 
 
 @kernel_part

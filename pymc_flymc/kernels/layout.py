@@ -35,20 +35,28 @@ class Row(NamedTuple):
 
 
 class PartsRow(NamedTuple):
-    """Constants of a row under a Taylor bound in parts, as in `Row`, with its dense half-width."""
+    """Constants of a row under a Taylor bound in parts, as in `Row`, with its dense half-width.
+
+    Row data follow the predictors at the anchor. Last come the weights of the powers of the effects
+    on the predictors, relative to the first one, whose weight is one.
+    """
 
     near: int = 0
     beyond: int = 1
     half_width: int = 2
     outcome: int = 3
     anchor: int = 4
-    row_data: int = 5
+
+    def row_data(self, n_predictors: int) -> int:
+        """Return the place of the first of the row data."""
+        return self.anchor + n_predictors
 
 
 class PartsShared(NamedTuple):
     """What rows share under a Taylor bound in parts.
 
-    Two powers of the dense part's radius; a power of each effect, and another beyond its limit.
+    Two powers of the dense part's radius; a power of each effect on each predictor, and another
+    beyond its limit.
     """
 
     near: int = 0
@@ -57,13 +65,17 @@ class PartsShared(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Numbers before the packed effects: their number, the dense part's powers, and the shifts."""
+    """Numbers before the packed effects: their number, the dense part's powers, and the shifts.
 
-    n_sparse: int = 0
+    `n_effects` are those on all predictors together.
+    """
+
+    n_effects: int = 0
     limit: int = 1
     scale: int = 2
     growth: int = 3
     n_shifts: int = 4
+    n_predictors: int = 5
 
 
 class Moments(NamedTuple):
@@ -84,11 +96,12 @@ class QuadraticParts(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """Numbers before a packed matrix of many coefficients."""
+    """Numbers before a packed matrix of many coefficients, see `SymmetricMatrix`."""
 
-    start: int = 0  #: The first sparse column.
-    n_sparse: int = 1
+    start: int = 0  #: Number of columns before the sparse ones, of each predictor.
+    n_sparse: int = 1  #: Number of sparse columns of all predictors.
     n_pairs: int = 2  #: Number of pairs of sparse columns that occur in the same row.
+    n_predictors: int = 3
 
 
 class MatrixParts(NamedTuple):

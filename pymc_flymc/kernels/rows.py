@@ -64,7 +64,16 @@ def effect_at(rows, i, j):
     return rows.codes[i, j], abs(rows.values[i, j - n_ones]) if j >= n_ones else 1.0
 
 
-#: Number of sums of a row under a bound in parts: of powers, and of powers beyond limits.
+@kernel_part
+def weight_of_effects(rows, i, k):
+    """Return the weight of the powers of effects on predictor k in the rate of the i-th row."""
+    # The last constants of a row are those of all predictors but the first.
+    n_constants = rows.constants.shape[1]
+    return rows.constants[i, n_constants - rows.offset.shape[1] + k] if k > 0 else 1.0
+
+
+#: Number of sums of a row for each predictor under a bound in parts: of powers, and of powers
+#: beyond limits.
 SUMS = 2
 
 
@@ -94,9 +103,9 @@ class Rows(NamedTuple):
     indices: Annotated[np.ndarray, unwritten(types.int32)] = read_only(np.empty(0, np.int32))
     numbers: Annotated[np.ndarray, unwritten()] = read_only(np.empty(0))
     first: int = 0  #: Index of the first row: other likelihoods' rows may come before these.
-    #: Number of sums over a row's sparse columns that follow its predictors: 0 or `SUMS`. They are
-    #: of the powers that `PARTS_SHARED` calls effects, and of the powers beyond limits, each times
-    #: the absolute value of the row's number in the column.
+    #: Number of sums over a row's sparse columns that follow its K predictors: 0 or `SUMS` K. They
+    #: are of the powers that `PARTS_SHARED` calls effects, those on each predictor in turn, and of
+    #: the powers beyond limits, each times the absolute value of the row's number in the column.
     n_sums: int = 0
     #: Number of nuisance parameters, after the coefficients of the predictors.
     n_nuisances: int = 0
@@ -219,7 +228,7 @@ def row_predictors(rows, w, index, start, size, eta, block):
             add_effects(rows, index, start, size, w, place, False, eta, k)
     if rows.n_sums > 0:
         effects = bound_part(rows, w)[PARTS_SHARED.effects :]
-        for k in range(SUMS):
+        for k in range(rows.n_sums):
             eta[:size, n_predictors + k] = 0.0
             place = k * rows.n_sparse
             add_effects(rows, index, start, size, effects, place, True, eta, n_predictors + k)
@@ -253,6 +262,6 @@ def add_rows(rows, index, start, size, factors, gradient, block):
             add_effects_gradient(rows, index, start, size, factors, k, False, gradient, place)
     if rows.n_sums > 0:
         effects = bound_part(rows, gradient)[PARTS_SHARED.effects :]
-        for k in range(n_predictors, n_predictors + SUMS):
+        for k in range(n_predictors, n_predictors + rows.n_sums):
             place = (k - n_predictors) * rows.n_sparse
             add_effects_gradient(rows, index, start, size, factors, k, True, effects, place)

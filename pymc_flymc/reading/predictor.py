@@ -30,7 +30,6 @@ from pymc_flymc.reading.cotangent import op_type
 from pymc_flymc.reading.lookups import SparseBlock
 from pymc_flymc.reading.traversal import Block, Traversal
 from pymc_flymc.regression.design import Design, SparseColumns, blocks, gather, stack
-from pymc_flymc.regression.matrices import LARGEST_DENSE
 
 _N_CHECKS = 2
 _RTOL = 1e-9
@@ -283,12 +282,6 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
         offset = np.empty((0, len(traversals)))
     X = gather(list(arrays.values()), traversals[0].n_rows)
     design = Design(X, offset, has_intercept, sparse=stack(matrices))
-    if design.n_predictors > 1 and not design.format.written_out:
-        raise UnsupportedModelError(
-            f"each of the {design.n_predictors} predictors of {name!r} has {design.width} "
-            f"coefficients; with effects of groups or sparse columns, likelihoods of several "
-            f"predictors may have {LARGEST_DENSE} for each"
-        )
     return LinearPredictor(design, w.astype("float64"))
 
 

@@ -152,6 +152,14 @@ class LikelihoodExpansion:
     w: np.ndarray
     #: Information that rows lack far from the mode, if any do.
     missing: SymmetricMatrix | None = None
+    #: What makes the rows of an arrow concave if it is added, if some are not.
+    flattening: SymmetricMatrix | None = None
+
+    def concave(self) -> SymmetricMatrix:
+        """Return the information of a log-likelihood that is concave."""
+        if self.flattening is None:
+            return self.information.concave()
+        return self.information + self.flattening
 
     def pack(self) -> np.ndarray:
         """Return the expansion as the statistics of a collapsed quadratic."""
@@ -175,11 +183,13 @@ class JointExpansion:
 
     def _with(self, matrices: Sequence[SymmetricMatrix]) -> JointExpansion:
         pairs = zip(self.parts, matrices, strict=True)
-        return JointExpansion(tuple(replace(part, information=each) for part, each in pairs))
+        return JointExpansion(
+            tuple(replace(part, information=each, flattening=None) for part, each in pairs)
+        )
 
     def concave(self) -> JointExpansion:
-        """Return the sum with the curvature's sign changed where it is not concave."""
-        return self._with([part.information.concave() for part in self.parts])
+        """Return the sum with the curvature's sign changed where it is not concave; or flat."""
+        return self._with([part.concave() for part in self.parts])
 
     @property
     def lacks_curvature(self) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array, triu
+from scipy.sparse import block_array, csr_array, diags_array, triu
 
 from pymc_flymc.kernels.layout import Arrow, MatrixParts
 
@@ -30,21 +30,44 @@ def _nothing() -> csr_array:
     return csr_array((0, 0))
 
 
+def are_sparse(n: int, width: int, n_sparse: int, n_predictors: int) -> np.ndarray:
+    """Return which of n coefficients are those of sparse columns, the last of each predictor.
+
+    A predictor has `width` coefficients, `n_sparse` of them of sparse columns.
+    """
+    places = np.arange(n)
+    return (places % max(width, 1) >= width - n_sparse) & (places < n_predictors * width)
+
+
 @dataclass(frozen=True)
 class SymmetricMatrix:
-    """A symmetric matrix (P, P) of the coefficients; with many columns an arrow, in part sparse."""
+    """A symmetric matrix (P, P) of the coefficients; with many columns an arrow, in part sparse.
+
+    The coefficients of each predictor are those of dense columns, then those of sparse columns.
+    Nuisance parameters come after all predictors. An arrow has the sparse columns of all predictors
+    together, Q, and nuisance parameters count as dense columns.
+    """
 
     dense: np.ndarray  #: Shape (P - Q, P - Q).
     #: Shape (P - Q, Q), or (0, 0).
     cross: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     sparse: csr_array = field(default_factory=_nothing)  #: Shape (Q, Q).
-    #: Number of columns before the sparse ones; nuisance parameters come after them.
-    start: int = 0
+    start: int = 0  #: Number of dense columns of each predictor.
+    n_predictors: int = 1
 
     @property
     def n_sparse(self) -> int:
         """Return the number of columns of the sparse block, zero if the matrix is written out."""
         return self.cross.shape[1]
+
+    def _are_sparse(self, n: int) -> np.ndarray:
+        """Return which of n coefficients, in their own order, are those of sparse columns."""
+        each = self.n_sparse // self.n_predictors
+        return are_sparse(n, self.start + each, each, self.n_predictors)
+
+    def order(self) -> np.ndarray:
+        """Return the indices of the coefficients in the order of an arrow, sparse columns last."""
+        return np.argsort(self._are_sparse(len(self.dense) + self.n_sparse), kind="stable")
 
     @property
     def array(self) -> np.ndarray:
@@ -66,26 +89,32 @@ class SymmetricMatrix:
                 f"more than {MAX_PAIRS:,} pairs of columns of the sparse design meet in a row: the "
                 "statistics of a bound would be too large; use fewer columns, or fewer in each row"
             )
-        return SymmetricMatrix(dense, self.cross + other.cross, sparse, self.start)
+        return replace(self, dense=dense, cross=self.cross + other.cross, sparse=sparse)
 
     def __rmul__(self, factor: float) -> SymmetricMatrix:
         dense, cross, sparse = factor * self.dense, factor * self.cross, factor * self.sparse
-        return SymmetricMatrix(dense, cross, sparse, self.start)
+        return replace(self, dense=dense, cross=cross, sparse=sparse)
 
     def bordered(self, mixed: np.ndarray, own: np.ndarray) -> SymmetricMatrix:
         """Return the matrix with S more rows and columns, `mixed` (P, S) and `own` (S, S)."""
-        ahead = mixed[: self.start] if self.n_sparse else mixed
+        is_sparse = self._are_sparse(len(mixed))
+        ahead = mixed[~is_sparse]
         upper = np.triu(np.block([[self.dense, ahead], [ahead.T, own]]))
         dense = upper + np.triu(upper, 1).T
         if not self.n_sparse:
             return SymmetricMatrix(dense)
-        cross = np.concatenate([self.cross, mixed[self.start :].T])
+        cross = np.concatenate([self.cross, mixed[is_sparse].T])
         return replace(self, dense=dense, cross=cross)
+
+    def unbordered(self, n: int) -> SymmetricMatrix:
+        """Return the matrix without the last n rows and columns, those of nuisance parameters."""
+        m = len(self.dense) - n
+        return replace(self, dense=self.dense[:m, :m], cross=self.cross[:m])
 
     def concave(self) -> SymmetricMatrix:
         """Return the matrix with the signs of negative eigenvalues changed."""
         # A log-likelihood with this information has a maximum, and no direction in which it rises
-        # forever. Arrows are sums over rows, and nuisance parameters, that are concave already.
+        # forever. Arrows are made so row by row, see `LikelihoodExpansion.flattening`.
         if self.n_sparse or not np.all(np.isfinite(self.dense)):
             return self
         with suppress(np.linalg.LinAlgError):
@@ -96,8 +125,7 @@ class SymmetricMatrix:
 
     def form(self, u: np.ndarray) -> tuple[float, float]:
         """Return u' A u, and the sum of the absolute values of its terms."""
-        sparse = np.zeros(len(u), bool)
-        sparse[self.start : self.start + self.n_sparse] = True
+        sparse = self._are_sparse(len(u))
         us, ud = u[sparse], u[~sparse]
         form = float(ud @ (self.dense @ ud))
         size = float(np.abs(ud) @ (np.abs(self.dense) @ np.abs(ud)))
@@ -107,18 +135,21 @@ class SymmetricMatrix:
             size += float(absolute + 2.0 * np.abs(ud) @ (np.abs(self.cross) @ np.abs(us)))
         return form, size
 
-    def arrow(self, n_sparse: int) -> SymmetricMatrix:
-        """Return the matrix as an arrow, whose last `n_sparse` columns are sparse."""
+    def arrow(self, n_sparse: int, n_predictors: int = 1) -> SymmetricMatrix:
+        """Return the matrix as an arrow: each predictor's last `n_sparse` columns are sparse."""
         if self.n_sparse:
             return self
-        m, a = len(self.dense) - n_sparse, self.dense
-        return SymmetricMatrix(a[:m, :m], a[:m, m:], csr_array(a[m:, m:]), m)
+        start = len(self.dense) // n_predictors - n_sparse
+        is_sparse = are_sparse(len(self.dense), start + n_sparse, n_sparse, n_predictors)
+        (m, s), a = (np.flatnonzero(each) for each in (~is_sparse, is_sparse)), self.dense
+        dense, cross, sparse = a[np.ix_(m, m)], a[np.ix_(m, s)], csr_array(a[np.ix_(s, s)])
+        return SymmetricMatrix(dense, cross, sparse, start, n_predictors)
 
     def pack(self) -> np.ndarray:
         """Return all numbers as one vector: `MatrixParts`, for large matrices after an `Arrow`."""
         if not self.n_sparse:
             n = len(self.dense)
-            header: Any = Arrow(n, 0, 0) if n > LARGEST_DENSE else ()
+            header: Any = Arrow(n, 0, 0, 1) if n > LARGEST_DENSE else ()
             return np.concatenate([header, self.dense.ravel()])
         pairs = triu(self.sparse, k=1, format="csr")
         parts = MatrixParts(
@@ -129,7 +160,8 @@ class SymmetricMatrix:
             values=pairs.data,
             columns=pairs.indices,
         )
-        return np.concatenate([Arrow(self.start, self.n_sparse, pairs.nnz), *parts])
+        header = Arrow(self.start, self.n_sparse, pairs.nnz, self.n_predictors)
+        return np.concatenate([header, *parts])
 
 
 @dataclass(frozen=True)
@@ -174,16 +206,26 @@ class RowMatrix:
 
     def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
         """Return sum_n a_n x_n x_n' for weights (n,); (K P, K P) for weights (K, K, n)."""
-        weights = np.where(np.abs(a) > TINY, a, 0.0).ravel()
+        if a.ndim == 1:
+            return self._arrow(a)
+        k = len(a)
+        upper = {(i, j): self._arrow(a[i, j]) for i in range(k) for j in range(i, k)}
+        blocks = [[upper[min(i, j), max(i, j)] for j in range(k)] for i in range(k)]
+        return SymmetricMatrix(
+            np.block([[each.dense for each in row] for row in blocks]),
+            np.block([[each.cross for each in row] for row in blocks]),
+            block_array([[each.sparse for each in row] for row in blocks], format="csr"),
+            self.dense.shape[1],
+            k,
+        )
+
+    def _arrow(self, a: np.ndarray) -> SymmetricMatrix:
+        """Return the sandwich for weights (n,)."""
+        weights = np.where(np.abs(a) > TINY, a, 0.0)
         weighted = self.dense * weights[:, None]
         cross = (self.sparse.T @ weighted).T
         sparse = self.sparse.T @ (diags_array(weights) @ self.sparse).tocsc()
         return SymmetricMatrix(weighted.T @ self.dense, cross, sparse, self.dense.shape[1])
-
-    def information(self, curvature: np.ndarray) -> SymmetricMatrix:
-        """Return the sandwich of minus second derivatives; in an arrow convex rows are flat."""
-        # An arrow cannot be made concave as a whole.
-        return self.sandwich(np.maximum(curvature, 0.0))
 
     def taken(self, places: np.ndarray) -> RowMatrix:
         """Return the rows of some indices."""
@@ -218,12 +260,8 @@ class SquareRows(RowMatrix):
                 out[i, :, j] = out[j, :, i] = self._square(weights[i, j])
         return SymmetricMatrix(out.reshape(k * p, k * p))
 
-    def information(self, curvature: np.ndarray) -> SymmetricMatrix:
-        """Return the sandwich of minus second derivatives."""
-        return self.sandwich(curvature)
-
     def _square(self, a: np.ndarray) -> np.ndarray:
-        arrow = super().sandwich(a)
+        arrow = self._arrow(a)
         return np.block([[arrow.dense, arrow.cross], [arrow.cross.T, arrow.sparse.toarray()]])
 
 

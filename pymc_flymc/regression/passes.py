@@ -122,27 +122,54 @@ def likelihood_pass(
         of = derivatives(arguments, y)
         gradient = np.concatenate([(of.first @ x).ravel(), of.nuisance_first])
         # Curvature of any sign: the remainders of rows are the ones of these expansions.
-        information = x.information(-of.second)
+        information = x.sandwich(-of.second)
+        # An arrow cannot be made concave as a whole: rows are.
+        convex, flattening = np.empty(0, np.int64), np.empty((*of.second.shape[:2], 0))
+        if not x.written_out:
+            convex, flattening = flattened(-of.second)
         mixed = np.concatenate([(-each @ x).T for each in of.mixed])
         few, curvature = derivatives.missing_curvature(of, arguments, y)
-        missing = x.taken(few).information(curvature)
-        numbers = len(y), len(few), of.value.sum()
+        more = x.taken(few).sandwich(curvature), x.taken(convex).sandwich(flattening)
+        numbers = len(y), len(few), len(convex), of.value.sum()
         own = -of.nuisance_second, of.explained()
-        return *numbers, gradient, information, mixed, *own, missing
+        return *numbers, gradient, information, mixed, *own, *more
 
     sums = sum_rows(design, y, w, expand, stride)
-    n_read, n_few, value, gradient, information, mixed, own, explained, missing = sums
+    n_read, n_few, n_convex, value, gradient, information, mixed, own, explained, *more = sums
     if information.n_sparse:
         mixed, own = concave_border(mixed, own, explained)
     scale, information = design.n_rows / n_read, information.bordered(mixed, own)
-    missing = missing.bordered(np.zeros_like(mixed), np.zeros_like(own))
+    none = np.zeros_like(mixed), np.zeros_like(own)
+    missing, flattening = (scale * each.bordered(*none) for each in more)
     return LikelihoodExpansion(
         value=float(value * scale),
         gradient=gradient * scale,
         information=scale * information,
         w=w,
-        missing=scale * missing if n_few else None,
+        missing=missing if n_few else None,
+        flattening=flattening if n_convex else None,
     )
+
+
+def flattened(information: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return indices (m,) of rows that are not concave, and what makes them so, (K, K, m).
+
+    Added to their information, (K, K, n), it makes them flat where they are convex.
+    """
+    k = len(information)
+    diagonal = np.einsum("iin->in", information)
+    # Decompose only matrices whose elements beside the diagonal are too large for it.
+    with np.errstate(invalid="ignore", over="ignore"):
+        size = np.sqrt(np.maximum(diagonal, 0.0))
+        most = size[:, None] * size
+        other = (k - 1) * np.abs(information) > most
+    other[range(k), range(k)] = diagonal < 0.0
+    places = np.flatnonzero(other.any(axis=(0, 1)))
+    some = np.moveaxis(information[:, :, places], 2, 0)
+    values, vectors = np.linalg.eigh(np.where(np.isfinite(some), some, 0.0))
+    convex = (values < 0.0).any(axis=1)
+    more = np.einsum("nik,nk,njk->ijn", vectors, np.maximum(-values, 0.0), vectors)
+    return places[convex], more[:, :, convex]
 
 
 def concave_border(

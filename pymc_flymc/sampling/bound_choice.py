@@ -188,9 +188,11 @@ def forms(bound: Bound, problem: Problem) -> list[Bound]:
     """
     one_radius = problem.design.format.one_radius
     found = [bound] if one_radius or not is_for_joint_moves(bound) else []
+    design = problem.design
+    in_parts = TaylorInParts(design.n_sparse, design.n_predictors)
     expands = isinstance(bound, Taylor) and bound.order == 2
-    if expands and TaylorInParts.fits(problem.likelihood, problem.design):
-        found.append(TaylorInParts(problem.design.n_sparse))
+    if expands and design.n_sparse and in_parts.supports(problem.likelihood):
+        found.append(in_parts)
     return found
 
 

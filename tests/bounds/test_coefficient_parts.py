@@ -10,7 +10,7 @@ from pymc_flymc.bounds.taylor_parts import split_coefficients
 from pymc_flymc.kernels.collapsed import radius_powers_kernel
 from pymc_flymc.kernels.layout import HEADER, PARTS_SHARED, Header
 from pymc_flymc.regression.design import SparseColumns, find_common_shifts, stack
-from pymc_flymc.regression.matrices import RowMatrix
+from pymc_flymc.regression.matrices import RowMatrix, SymmetricMatrix
 
 
 def test_half_width_of_the_dense_part():
@@ -19,14 +19,14 @@ def test_half_width_of_the_dense_part():
     root = rng.normal(size=(m + q, m + q))
     matrix = root @ root.T + 5.0 * np.eye(m + q)
     sparse = csr_array(np.diag(np.diag(matrix)[m:]))
-    information = SimpleNamespace(dense=matrix[:m, :m], cross=matrix[:m, m:], sparse=sparse)
-    expansion = SimpleNamespace(information=SimpleNamespace(arrow=lambda n_sparse: information))
+    information = SymmetricMatrix(matrix[:m, :m], matrix[:m, m:], sparse, m)
+    expansion = SimpleNamespace(concave=lambda: information)
     factor = np.linalg.inv(np.linalg.cholesky(matrix)).T
     columns = SparseColumns.of_matrix(csr_array(rng.normal(size=(n, q))))
     anchor = SimpleNamespace(expansion=expansion, w_factor=factor)
     parts = split_coefficients(anchor, q, find_common_shifts(columns))
     x = SimpleNamespace(dense=rng.normal(size=(n, m)), sparse=columns.csr())
-    half_widths = parts.dense_half_width(x)
+    (half_widths,) = parts.dense_half_width(x)
     for row, dense, z in zip(half_widths, x.dense, x.sparse.toarray(), strict=True):
         # What effects move with the dense columns is taken off these.
         centred = dense - z @ parts.within
@@ -83,7 +83,7 @@ def split(design):
         ]
     )
     factor = np.linalg.inv(np.linalg.cholesky(matrix + np.eye(len(matrix)))).T
-    expansion = SimpleNamespace(information=SimpleNamespace(arrow=lambda n_sparse: information))
+    expansion = SimpleNamespace(concave=lambda: information)
     anchor = SimpleNamespace(expansion=expansion, w_factor=factor)
     parts = split_coefficients(anchor, columns.n_columns, find_common_shifts(columns))
     return parts, rows, m, n_null
@@ -93,7 +93,7 @@ def radii(parts, u, m):
     """Radius of the dense part, and sizes of the effects' numbers, as kernels compute them."""
     q, shared, shifts = len(u) - m, np.empty(2 + 2 * (len(u) - m)), parts.shifts
     header = np.zeros(len(HEADER))
-    header[:] = Header(n_sparse=q, limit=1.0, scale=1.0, growth=0.0, n_shifts=len(shifts))
+    header[:] = Header(q, limit=1.0, scale=1.0, growth=0.0, n_shifts=len(shifts), n_predictors=1)
     packed = [np.concatenate(shift) for shift in shifts]
     starts = np.cumsum([0.0, *map(len, packed)])[:-1]
     matrices = parts.precision.ravel(), parts.within.T.ravel()

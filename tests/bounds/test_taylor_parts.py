@@ -192,7 +192,7 @@ def test_force_is_the_gradient_of_the_joint_density(family):
 def test_slope_within_and_beyond_limits():
     """The op's gradient, and its outputs in Python, where parts are on either side."""
     rng, m, q = np.random.default_rng(0), 2, 3
-    header = [q, 1.0, 0.3, 0.2, 2]
+    header = [q, 1.0, 0.3, 0.2, 2, 1]
     limits, others = np.full(q, 0.5), rng.uniform(0.5, 1.0, 2 * q)
     shifts = [0, 7, 2, 1, 0, 2, 0.3, 0.7, 1, 1, 1, 1, 1.0, 2]  # of means from {0, 2} to 1, 1 to 2
     matrices = np.eye(m).ravel(), rng.normal(size=q * m)
@@ -268,7 +268,7 @@ def test_radius_is_that_of_the_posterior():
         target = FireflyHMC().target
     p, m = target.graph.n_coefficients, 1
     header = target.statistics[-(len(HEADER) + m * m + q * m + 3 * q) :]  # without shifts
-    assert header[HEADER.n_sparse] == q
+    assert header[HEADER.n_effects] == q
     w, powers = np.empty(target.n_slopes), []
     for _ in range(2000):
         v = rng.standard_normal(len(target.geometry.centre))

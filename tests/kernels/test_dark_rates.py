@@ -32,7 +32,7 @@ def rows_in_parts(rng, numbers):
     sparse = csr_array((sizes.ravel(), columns.ravel(), 2 * np.arange(N + 1)), shape=(N, Q))
     columns = SparseColumns.of_matrix(sparse)
     design = Design(np.zeros((N, 1)), np.empty((0, 1)), False, 0, columns)
-    constants = np.zeros((N, PARTS_ROW.row_data))
+    constants = np.zeros((N, PARTS_ROW.row_data(1)))
     constants[:, PARTS_ROW.near], constants[:, PARTS_ROW.beyond] = numbers.T
     constants[:, PARTS_ROW.half_width] = rng.exponential(size=N)
     spread = np.column_stack([constants[:, PARTS_ROW.half_width], abs(sparse.toarray())])

@@ -22,7 +22,7 @@ def test_of_an_arrow(start, n_sparse, n_behind):
     lengths = np.arange(n_sparse) == 0  # the first row has one pair
     pairs = [*lengths, inner[0, 1], 1.0]  # behind these its number, and its column
     dense, cross = matrix[np.ix_(outer, outer)], matrix[np.ix_(outer, range(start, stop))]
-    packed = [[start, n_sparse, 1], dense.ravel(), cross.ravel(), np.diag(inner), pairs]
+    packed = [[start, n_sparse, 1, 1], dense.ravel(), cross.ravel(), np.diag(inner), pairs]
     linear, u, out = rng.normal(size=n), rng.normal(size=n), np.empty(n)
     statistics = np.concatenate([[9.0], np.full(n, 9.0), linear, *packed, [9.0]])
     along, form = quadratic_kernel(read_only(u), read_only(statistics), True, out)
