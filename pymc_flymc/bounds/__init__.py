@@ -23,7 +23,7 @@ from pymc_flymc.bounds.bound import (
 )
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
 from pymc_flymc.bounds.negative_binomial import FreeJaakkolaJordan
-from pymc_flymc.bounds.scaled_taylor import ScaledTaylor
+from pymc_flymc.bounds.scaled_taylor import ScaledTaylor, ScaledTaylorInParts
 from pymc_flymc.bounds.softmax import Bohning, JebaraChoromanska
 from pymc_flymc.bounds.tangent import Tangent
 from pymc_flymc.bounds.taylor import Taylor
@@ -53,6 +53,7 @@ __all__ = [
     "Preparation",
     "Problem",
     "ScaledTaylor",
+    "ScaledTaylorInParts",
     "Tangent",
     "Taylor",
     "TaylorInParts",

@@ -8,13 +8,12 @@ import pytensor.tensor as pt
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.bound import ExpansionBound, Graph, Graphs, Preparation, Problem
-from pymc_flymc.bounds.taylor import Taylor, remainder
+from pymc_flymc.bounds.taylor import Taylor
+from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.graphs.tools import evaluate
-from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods.likelihood import Likelihood, ScaledLikelihood, outcome, says
+from pymc_flymc.likelihoods.likelihood import Likelihood, ScaledLikelihood, says
 from pymc_flymc.likelihoods.weighted import unweighted, weighted_family, weights_of
-from pymc_flymc.regression.matrices import SymmetricMatrix
 
 
 class Before(NamedTuple):
@@ -51,10 +50,18 @@ class ScaledTaylor(ExpansionBound):
     """
 
     name = "scaled Taylor"
-    n_shared = len(POWERS)
 
     def __init__(self) -> None:
-        self._taylor = Taylor()
+        self._use(Taylor())
+
+    def _use(self, taylor: Taylor | TaylorInParts) -> None:
+        self._taylor = taylor
+        self.n_shared, self.n_sums = taylor.n_shared, taylor.n_sums
+
+    @property
+    def n_common(self) -> int:
+        """Number of shared numbers that a row's gap depends on directly."""
+        return self._taylor.n_common
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is a smooth one to a power that is sampled."""
@@ -69,7 +76,6 @@ class ScaledTaylor(ExpansionBound):
         self, problem: Problem, log_factor: NativeFunction, keep: float = 1.0
     ) -> Preparation:
         """Prepare the Taylor bound of the smooth likelihood with the anchor's scale as a weight."""
-        problem.design.check_one_radius(self.name)
         prepared = self._taylor.prepare(_at_anchor(problem), log_factor, keep)
         log_scale = problem.own.w[-1]
         # The last of the row data is the weight. Divide by the scale, which it must not contain.
@@ -97,12 +103,19 @@ class ScaledTaylor(ExpansionBound):
 
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
         """Graph of the scale times the remainder of the expansion."""
-        eta, log_scale = arguments
-        unit = _unit(likelihood)
-        row_data = range(ROW.row_data(1), self.n_constants(likelihood))
-        y = outcome(unit, [constants[:, i] for i in (ROW.outcome, *row_data)])
-        own = remainder(unit, [eta], [constants[:, ROW.anchor]], y, self._taylor.order)
-        return pt.exp(log_scale) * own
+        own = self._taylor.remainder(_unit(likelihood), arguments[:1], constants)
+        return cast(Graph, pt.exp(arguments[-1]) * own)
+
+    def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
+        """Graph of the rate of the Taylor bound: shared numbers have the scale as a factor."""
+        return self._taylor.rate(constants, arguments, shared)
+
+
+class ScaledTaylorInParts(ScaledTaylor):
+    """The bound of `ScaledTaylor` with effects of groups, for conditional moves."""
+
+    def __init__(self, n_sparse: int) -> None:
+        self._use(TaylorInParts(n_sparse))
 
 
 def _scaled(likelihood: Likelihood) -> ScaledLikelihood:
@@ -119,13 +132,15 @@ def _at_anchor(problem: Problem) -> Problem:
     family, own = _scaled(problem.likelihood), problem.own
     y, weights = weights_of(problem.likelihood, problem.y)
     p, log_scale = len(own.w) - 1, own.w[-1]
+    flattening = own.expansion.flattening
     likelihood, y = weighted_family(*family.unit(y), np.exp(log_scale) * weights)
     expansion = replace(
         own.expansion,
         value=own.expansion.value
         - weights.sum() * float(evaluate(family.log_normaliser(pt.constant(log_scale)))),
         gradient=own.expansion.gradient[:p],
-        information=SymmetricMatrix(own.expansion.information.array[:p, :p]),
+        information=own.expansion.information.unbordered(1),
+        flattening=None if flattening is None else flattening.unbordered(1),
         w=own.expansion.w[:p],
     )
     return replace(

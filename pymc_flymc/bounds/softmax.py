@@ -86,7 +86,7 @@ class SoftmaxBound(ABC):
             second = problem.derivatives(eta, y).second
             weight = weights_of(problem.likelihood, y)[1]
             excess = weight * self.curvature(_touch(self, eta)) + second
-            u = x @ shifts
+            u = _moves(x, shifts)
             gaps = 0.5 * np.sum(u * np.einsum("ijn,jns->ins", excess, u), axis=0)
             gaps = np.maximum(gaps, 0.0)
             slack = self.slack * gaps.mean(axis=1, keepdims=True)
@@ -120,7 +120,7 @@ def expand_rows(
         touch = _touch(bound, eta)
         weight = weights_of(problem.likelihood, y)[1]
         part = np.column_stack([np.zeros(n), touch.T, *(y.T[1:] if y.ndim > 1 else [])])
-        moved = np.ascontiguousarray((eta[:, :, None] + x @ shifts).transpose(2, 1, 0))
+        moved = np.ascontiguousarray((eta[:, :, None] + _moves(x, shifts)).transpose(2, 1, 0))
         gaps = np.empty((LAPLACE_DRAWS, n))
         for i, away in enumerate(moved):
             log_factor(away, part, np.empty(0), gaps[i])
@@ -161,6 +161,11 @@ def _laplace_shifts(problem: Problem) -> np.ndarray:
     rng = np.random.default_rng(20141104)
     draws = factor @ rng.standard_normal((factor.shape[1], LAPLACE_DRAWS))
     return draws.reshape(design.n_predictors, design.width, LAPLACE_DRAWS)
+
+
+def _moves(x: RowMatrix, shifts: np.ndarray) -> np.ndarray:
+    """Return how far draws of `_laplace_shifts` move the predictors, (K - 1, n, LAPLACE_DRAWS)."""
+    return np.stack([x @ of_predictor for of_predictor in shifts])
 
 
 class Bohning(SoftmaxBound):

@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.bounds import Bound, ExpansionBound, Problem, is_bound, row_factor
 from pymc_flymc.bounds.bound import EPSILONS, AllRows, rounding_error
+from pymc_flymc.bounds.scaled_taylor import ScaledTaylor, ScaledTaylorInParts
 from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.errors import UnsupportedModelError
@@ -178,8 +179,10 @@ def check_declared(problem: Problem, bound: Bound) -> None:
     y = _some_outcomes(problem)
     if isinstance(family, SmoothLikelihood) and family.log_concave:
         _check_concave(problem, y)
-    # `TaylorInParts` uses the same limits of the family as `Taylor`.
-    checked: Any = Taylor() if isinstance(bound, TaylorInParts) else bound
+    # Bounds in parts use the same limits of the family.
+    checked: Any = bound
+    if isinstance(bound, TaylorInParts | ScaledTaylorInParts):
+        checked = Taylor() if isinstance(bound, TaylorInParts) else ScaledTaylor()
     start = len(problem.own.w) - problem.design.n_nuisances
     try:
         check_bound(checked, likelihood, y, nuisances=tuple(problem.own.w[start:]))

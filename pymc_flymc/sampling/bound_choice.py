@@ -9,6 +9,8 @@ from pymc_flymc.bounds import (
     Bound,
     ExpansionBound,
     Problem,
+    ScaledTaylor,
+    ScaledTaylorInParts,
     Taylor,
     TaylorInParts,
     is_for_joint_moves,
@@ -182,17 +184,20 @@ def valid_bounds(problem: Problem) -> list[Bound]:
 
 
 def forms(bound: Bound, problem: Problem) -> list[Bound]:
-    """Return the forms that a bound takes for a design: `Taylor` has one for conditional moves.
+    """Return the forms that a bound takes for a design: Taylor's have one for conditional moves.
 
     With more effects of groups than one radius serves, that form is the only one.
     """
     one_radius = problem.design.format.one_radius
     found = [bound] if one_radius or not is_for_joint_moves(bound) else []
     design = problem.design
-    in_parts = TaylorInParts(design.n_sparse, design.n_predictors)
-    expands = isinstance(bound, Taylor) and bound.order == 2
-    if expands and design.n_sparse and in_parts.supports(problem.likelihood):
-        found.append(in_parts)
+    in_parts: list[ExpansionBound] = []
+    if isinstance(bound, Taylor) and bound.order == 2:
+        in_parts = [TaylorInParts(design.n_sparse, design.n_predictors)]
+    elif isinstance(bound, ScaledTaylor):
+        in_parts = [ScaledTaylorInParts(design.n_sparse)]
+    if design.n_sparse:
+        found += [each for each in in_parts if each.supports(problem.likelihood)]
     return found
 
 
