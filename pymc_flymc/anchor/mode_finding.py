@@ -120,8 +120,8 @@ def _smoothed_around(regression: Regression, near: AnchorPart) -> Regression:
     return replace(regression, y=np.column_stack([regression.y, rounding]))
 
 
-#: After subsamples the search over all rows ends when a step would gain less than this, for each
-#: parameter and in all. Then bounds touch within one sd of the mode, and the mean square of the
+#: The search over many rows ends when a step would gain less than this, for each parameter and in
+#: all. Then bounds touch within one sd of the mode, and the mean square of the
 #: draws' distance from there is larger by one per cent. The step to the centre of the Laplace
 #: approximation is still made: it takes no pass.
 TALL_TOLERANCE, LARGEST_TOLERANCE = 0.005, 0.5
@@ -153,9 +153,11 @@ class ModeFinder:
         _warn_of_many_coefficients(posterior.regressions)
         theta = start = np.asarray(start, dtype=np.float64)
         stages = _strides(posterior.regressions)
+        n_rows = [regression.design.n_rows for regression in posterior.regressions]
         posterior, passes = _with_modes(posterior, start, stages[0])
         for i, strides in enumerate(stages):
-            tolerance = _tolerance(len(theta), i, max(strides) == 1)
+            is_tall = i > 0 or any(n > 4 * BLOCK for n in n_rows)
+            tolerance = _tolerance(len(theta), is_tall, max(strides) == 1)
             found = find_mode(posterior, theta, start, strides, tolerance, passes)
             check_bounded(posterior, found.theta, found.expansion)
             if i == 0 and not len(posterior.effects.diagonal):
@@ -329,11 +331,11 @@ def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
     return [first, *([round(s ** (1 - i / steps)) for s in first] for i in range(1, steps + 1))]
 
 
-def _tolerance(n_parameters: int, stage: int, is_last: bool) -> float:
+def _tolerance(n_parameters: int, is_tall: bool, is_last: bool) -> float:
     """Return the largest gain with which the last step of a stage may end."""
     if not is_last:
         return min(SUBSAMPLE_TOLERANCE * n_parameters, 0.5 * NEAR)
-    return min(TALL_TOLERANCE * n_parameters, LARGEST_TOLERANCE) if stage else TOLERANCE
+    return min(TALL_TOLERANCE * n_parameters, LARGEST_TOLERANCE) if is_tall else TOLERANCE
 
 
 def _warn_of_many_coefficients(regressions: Sequence[Regression]) -> None:

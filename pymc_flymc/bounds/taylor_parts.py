@@ -122,12 +122,15 @@ def split_coefficients(
         prior[places] = _common_prior(variance[places], diagonal[places])
     matrix = effects[moved][:, moved] + diags_array(prior[moved])
     within[np.ix_(moved, ~spanned)] = _solve(matrix, cross[~spanned][:, moved].T)
-    # The quadratic form of information and ridge at (u_1, -G u_1): never indefinite, for any G.
+    # The quadratic form of information and ridge at (u_1, -G u_1), for any G.
     between = cross @ within
     schur = dense - between - between.T + within.T @ (effects @ within)
     schur += (within * prior[:, None]).T @ within
     schur[spanned], schur[:, spanned] = 0.0, 0.0
+    # Where rows are not log-concave, their sum may not be, either.
     ridge = _prior(np.sum(factor[:m] ** 2, axis=1), np.diag(schur))
+    least = np.linalg.eigvalsh(schur / np.sqrt(ridge * ridge[:, None])).min(initial=0.0)
+    ridge *= 1.0 + max(0.0, -2.0 * least)
     schur += np.diag(np.where(spanned, SPANNED * ridge, ridge))
     precision = np.linalg.cholesky(0.5 * (schur + schur.T)).T
     # Slightly enlarged, so that rounding never violates the Cauchy-Schwarz inequality.

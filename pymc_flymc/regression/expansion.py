@@ -156,10 +156,10 @@ class LikelihoodExpansion:
     flattening: SymmetricMatrix | None = None
 
     def concave(self) -> SymmetricMatrix:
-        """Return the information of a log-likelihood that is concave."""
+        """Return the information of a log-likelihood that is concave, or nearly so."""
         if self.flattening is None:
             return self.information.concave()
-        return self.information + self.flattening
+        return self.information.flattened(self.flattening)
 
     def pack(self) -> np.ndarray:
         """Return the expansion as the statistics of a collapsed quadratic."""
@@ -188,7 +188,7 @@ class JointExpansion:
         )
 
     def concave(self) -> JointExpansion:
-        """Return the sum with the curvature's sign changed where it is not concave; or flat."""
+        """Return the sum with the curvature's sign changed where it is not concave, or flat."""
         return self._with([part.concave() for part in self.parts])
 
     @property

@@ -20,6 +20,8 @@ FEW_SPARSE = 32
 #: Largest number of pairs of sparse columns that occur in the same row: with more, the matrix of
 #: their squares would take too much memory.
 MAX_PAIRS = 50_000_000
+#: Least share of a sparse column's curvature that is left in all directions, without flat rows.
+LEAST_CONCAVE = 0.1
 #: Number of rows in a block, unless they have many columns.
 BLOCK = 8192
 #: Weights that count as zero: products of numbers that underflow are slow.
@@ -79,7 +81,9 @@ class SymmetricMatrix:
             )
         return self.dense
 
-    def __add__(self, other: SymmetricMatrix) -> SymmetricMatrix:
+    def __add__(self, other: SymmetricMatrix | int) -> SymmetricMatrix:
+        if isinstance(other, int):  # zero, for a sum of nothing
+            return self
         dense = self.dense + other.dense
         if not self.n_sparse:
             return SymmetricMatrix(dense)
@@ -90,6 +94,8 @@ class SymmetricMatrix:
                 "statistics of a bound would be too large; use fewer columns, or fewer in each row"
             )
         return replace(self, dense=dense, cross=self.cross + other.cross, sparse=sparse)
+
+    __radd__ = __add__
 
     def __rmul__(self, factor: float) -> SymmetricMatrix:
         dense, cross, sparse = factor * self.dense, factor * self.cross, factor * self.sparse
@@ -114,7 +120,7 @@ class SymmetricMatrix:
     def concave(self) -> SymmetricMatrix:
         """Return the matrix with the signs of negative eigenvalues changed."""
         # A log-likelihood with this information has a maximum, and no direction in which it rises
-        # forever. Arrows are made so row by row, see `LikelihoodExpansion.flattening`.
+        # forever. Arrows are made so row by row, see `flattened`.
         if self.n_sparse or not np.all(np.isfinite(self.dense)):
             return self
         with suppress(np.linalg.LinAlgError):
@@ -122,6 +128,31 @@ class SymmetricMatrix:
             return self
         values, vectors = np.linalg.eigh(self.dense)
         return SymmetricMatrix((vectors * np.abs(values)) @ vectors.T)
+
+    def flattened(self, more: SymmetricMatrix) -> SymmetricMatrix:
+        """Return an arrow, plus what makes its rows concave, for sparse columns that need it.
+
+        Most columns have enough rows for a sum that is concave: it is the better approximation.
+        """
+        k, q = self.n_predictors, self.n_sparse // self.n_predictors
+        own, others = (
+            np.array(
+                [
+                    [each[i * q : (i + 1) * q, j * q : (j + 1) * q].diagonal() for j in range(k)]
+                    for i in range(k)
+                ]
+            )
+            for each in (self.sparse, more.sparse)
+        )
+        size = np.sqrt(np.maximum(np.einsum("iij->ij", own + others), 0.0))
+        empty = size == 0.0
+        size[empty] = 1.0
+        shares = own / (size[:, None] * size)
+        shares[range(k), range(k)] += empty
+        needy = np.linalg.eigvalsh(np.moveaxis(shares, 2, 0))[:, 0] < LEAST_CONCAVE
+        kept = diags_array(np.tile(needy, k).astype(np.float64))
+        sparse = csr_array(kept @ more.sparse @ kept)
+        return self + replace(more, cross=more.cross @ kept, sparse=sparse)
 
     def form(self, u: np.ndarray) -> tuple[float, float]:
         """Return u' A u, and the sum of the absolute values of its terms."""

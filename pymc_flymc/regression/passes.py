@@ -128,26 +128,28 @@ def likelihood_pass(
         if not x.written_out:
             convex, flattening = flattened(-of.second)
         mixed = np.concatenate([(-each @ x).T for each in of.mixed])
-        few, curvature = derivatives.missing_curvature(of, arguments, y)
-        more = x.taken(few).sandwich(curvature), x.taken(convex).sandwich(flattening)
-        numbers = len(y), len(few), len(convex), of.value.sum()
+        few, missing = derivatives.missing_curvature(of, arguments, y)
+        more = (
+            x.taken(rows).sandwich(curvature) if len(rows) else 0
+            for rows, curvature in ((few, missing), (convex, flattening))
+        )
         own = -of.nuisance_second, of.explained()
-        return *numbers, gradient, information, mixed, *own, *more
+        return len(y), of.value.sum(), gradient, information, mixed, *own, *more
 
     sums = sum_rows(design, y, w, expand, stride)
-    n_read, n_few, n_convex, value, gradient, information, mixed, own, explained, *more = sums
+    n_read, value, gradient, information, mixed, own, explained, *more = sums
     if information.n_sparse:
         mixed, own = concave_border(mixed, own, explained)
     scale, information = design.n_rows / n_read, information.bordered(mixed, own)
     none = np.zeros_like(mixed), np.zeros_like(own)
-    missing, flattening = (scale * each.bordered(*none) for each in more)
+    missing, flattening = (scale * each.bordered(*none) if each else None for each in more)
     return LikelihoodExpansion(
         value=float(value * scale),
         gradient=gradient * scale,
         information=scale * information,
         w=w,
-        missing=missing if n_few else None,
-        flattening=flattening if n_convex else None,
+        missing=missing,
+        flattening=flattening,
     )
 
 
@@ -165,11 +167,17 @@ def flattened(information: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         other = (k - 1) * np.abs(information) > most
     other[range(k), range(k)] = diagonal < 0.0
     places = np.flatnonzero(other.any(axis=(0, 1)))
-    some = np.moveaxis(information[:, :, places], 2, 0)
-    values, vectors = np.linalg.eigh(np.where(np.isfinite(some), some, 0.0))
-    convex = (values < 0.0).any(axis=1)
-    more = np.einsum("nik,nk,njk->ijn", vectors, np.maximum(-values, 0.0), vectors)
-    return places[convex], more[:, :, convex]
+    some = np.where(np.isfinite(information[:, :, places]), information[:, :, places], 0.0)
+    if k == 1:
+        return places, -some
+    if k == 2:  # the same as below, in closed form, which takes less time
+        mean, unit = 0.5 * (some[0, 0] + some[1, 1]), np.eye(k)[:, :, None]
+        size = np.hypot(some[0, 0] - mean, some[0, 1])
+        along = (some - mean * unit) / np.where(size > 0.0, size, 1.0)
+        less, more = np.maximum(size - mean, 0.0), np.maximum(-size - mean, 0.0)
+        return places, 0.5 * (less * (unit - along) + more * (unit + along))
+    values, vectors = np.linalg.eigh(np.moveaxis(some, 2, 0))
+    return places, np.einsum("nik,nk,njk->ijn", vectors, np.maximum(-values, 0.0), vectors)
 
 
 def concave_border(
