@@ -14,7 +14,7 @@ from pymc_flymc.kernels.layout import PARTS_ROW, ROW
 from pymc_flymc.kernels.posterior import make_chain
 from pymc_flymc.regression.design import Design, SparseColumns
 from pymc_flymc.target.data import make_rows
-from tests.support.native import brighten, from_python, take_dark
+from tests.support.native import brighten, from_python, rate_at, take_dark
 from tests.support.patches import no_row_kept_bright
 from tests.support.tails import log_density_of
 
@@ -25,20 +25,27 @@ CATEGORY = np.column_stack([np.arange(10) < 7, np.arange(10) >= 7]).astype(float
 dark_rate = from_python(dark_rate)
 
 
-def rows_in_parts(rng, numbers):
-    """Rows with two effects each, and what each multiplies, shape (N, 2 + 2 Q)."""
+def rows_in_parts(rng, numbers, k=1):
+    """Rows with two effects each on K predictors, and what each multiplies, (N, 2 + 2 K Q)."""
     columns = np.stack([rng.permutation(Q)[:2] for _ in range(N)])
     sizes = rng.normal(size=(N, 2))
     sparse = csr_array((sizes.ravel(), columns.ravel(), 2 * np.arange(N + 1)), shape=(N, Q))
     columns = SparseColumns.of_matrix(sparse)
-    design = Design(np.zeros((N, 1)), np.empty((0, 1)), False, 0, columns)
-    constants = np.zeros((N, PARTS_ROW.row_data(1)))
+    design = Design(np.zeros((N, 1)), np.empty((0, k)), False, 0, columns)
+    weights = np.column_stack([np.ones(N), rng.exponential(size=(N, k - 1))])
+    constants = np.zeros((N, PARTS_ROW.row_data(k) + k - 1))
+    constants[:, PARTS_ROW.row_data(k) :] = weights[:, 1:]
     constants[:, PARTS_ROW.near], constants[:, PARTS_ROW.beyond] = numbers.T
     constants[:, PARTS_ROW.half_width] = rng.exponential(size=N)
-    spread = np.column_stack([constants[:, PARTS_ROW.half_width], abs(sparse.toarray())])
+    sizes = [abs(sparse.toarray()) * weight[:, None] for weight in weights.T]
+    spread = np.column_stack([constants[:, PARTS_ROW.half_width], *sizes])
     near, beyond = (number[:, None] * spread for number in numbers.T)
     expected = np.column_stack([near[:, 0], beyond[:, 0], near[:, 1:], beyond[:, 1:]])
-    return make_rows(design, constants, TaylorInParts(Q)), expected
+    return make_rows(design, constants, TaylorInParts(Q, k)), expected
+
+
+def rows_of_two_predictors(rng, numbers):
+    return rows_in_parts(rng, numbers, 2)
 
 
 def rows_of_one_radius(rng, numbers):
@@ -48,7 +55,7 @@ def rows_of_one_radius(rng, numbers):
     return make_rows(design, constants, Taylor()), numbers
 
 
-@pytest.mark.parametrize("make", [rows_of_one_radius, rows_in_parts])
+@pytest.mark.parametrize("make", [rows_of_one_radius, rows_in_parts, rows_of_two_predictors])
 @pytest.mark.parametrize("orders", [0.0, 15.0])
 def test_sums_over_the_dark_rows(make, orders):
     """Right to the last digits, however much larger the bright rows' rates are."""
@@ -58,7 +65,8 @@ def test_sums_over_the_dark_rows(make, orders):
     numbers[bright_rows] *= 10.0**orders
     rows, each = make(rng, numbers)
     n_powers = each.shape[1]
-    chain, bright = make_chain(1, rows.X.shape[1] + rows.n_sparse + n_powers, N), make_bright_set(N)
+    width = rows.offset.shape[1] * (rows.X.shape[1] + rows.n_sparse)
+    chain, bright = make_chain(1, width + n_powers, N), make_bright_set(N)
     powers = chain.w[-n_powers:] = rng.uniform(0.0, 2.0, n_powers)
     is_dark = np.ones(N, bool)
     for n in bright_rows:
@@ -68,6 +76,8 @@ def test_sums_over_the_dark_rows(make, orders):
     # Sums of N positive numbers here, and of some powers of each.
     rounding = N * n_powers * np.finfo(float).eps
     np.testing.assert_allclose(chain.dark[-n_powers:], each[is_dark].sum(axis=0), rtol=rounding)
+    of_rows = [rate_at(rows, chain.w, n) for n in range(N)]
+    np.testing.assert_allclose(of_rows, each @ powers, rtol=rounding)
     expected = np.sum(each[is_dark] @ powers)
     assert dark_rate(chain.dark, chain.w) == pytest.approx(expected, rel=rounding)
     for n in np.flatnonzero(is_dark):

@@ -5,6 +5,8 @@ import pytest
 
 from pymc_flymc.kernels.collapsed import quadratic_kernel
 from pymc_flymc.kernels.native import read_only
+from pymc_flymc.regression.design import Design, SparseColumns
+from pymc_flymc.regression.matrices import RowMatrix, SymmetricMatrix
 
 
 @pytest.mark.parametrize(("start", "n_sparse", "n_behind"), [(2, 3, 2), (1, 2, 0), (0, 3, 1)])
@@ -30,6 +32,30 @@ def test_of_an_arrow(start, n_sparse, n_behind):
     assert form == pytest.approx(u @ matrix @ u, rel=1e-12)
     np.testing.assert_allclose(out, matrix @ u, rtol=1e-12)
     assert m == len(outer)
+
+
+def test_of_an_arrow_of_several_predictors():
+    """The sparse columns are the last of each predictor."""
+    rng, k, m, q = np.random.default_rng(0), 3, 2, 4
+    x, columns = rng.normal(size=(20, m)), rng.integers(0, q, (20, 1))
+    design = Design(x, np.empty((0, k)), False, sparse=SparseColumns.of_codes(columns, None, q))
+    rows, a = design.matrix(slice(None)), rng.normal(size=(k, k, 20))
+    full, a = rows.array, a + a.transpose(1, 0, 2)
+    arrow = RowMatrix(rows.dense, rows.sparse).sandwich(a)
+    expected = np.block([[(full.T * a[i, j]) @ full for j in range(k)] for i in range(k)])
+    n = len(expected)
+    linear, u, out = rng.normal(size=n), rng.normal(size=n), np.empty(n)
+    statistics = np.concatenate([np.zeros(1 + n), linear, arrow.pack()])
+    along, form = quadratic_kernel(u, statistics, True, out)
+    assert along == pytest.approx(linear @ u, rel=1e-12)
+    assert form == pytest.approx(u @ expected @ u, rel=1e-12)
+    np.testing.assert_allclose(out, expected @ u, rtol=1e-11)
+    assert arrow.form(u)[0] == pytest.approx(form, rel=1e-12)
+    # As of a matrix that is written out.
+    again = SymmetricMatrix(expected).arrow(q, k)
+    np.testing.assert_allclose(again.pack(), arrow.pack(), rtol=1e-12, atol=1e-13)
+    order = arrow.order()
+    np.testing.assert_allclose(arrow.dense, expected[np.ix_(order, order)][: k * m, : k * m])
 
 
 def test_of_a_matrix():

@@ -13,7 +13,7 @@ from pymc_flymc.regression.derivatives import Derivatives
 from pymc_flymc.regression.design import Design, SparseColumns
 from pymc_flymc.regression.expansion import quadratic_size
 from pymc_flymc.regression.matrices import DenseRows, RowMatrix, SquareRows
-from pymc_flymc.regression.passes import concave_border
+from pymc_flymc.regression.passes import concave_border, flattened
 
 N = 40
 RNG = np.random.default_rng(2)
@@ -94,14 +94,34 @@ def test_what_arrows_refuse(monkeypatch):
         _ = square + square
 
 
-def test_convex_rows_of_arrows_are_flat():
-    rows, signed = RowMatrix(FULL[:, :3], S), np.where(np.arange(N) % 3, A, -A)
-    for found, weights in (
-        (rows.sandwich(signed), signed),
-        (rows.information(signed), np.maximum(signed, 0.0)),
-    ):
-        np.testing.assert_allclose(found.dense, (FULL[:, :3].T * weights) @ FULL[:, :3])
-        np.testing.assert_allclose(found.sparse.toarray(), (FULL[:, 3:].T * weights) @ FULL[:, 3:])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_rows_that_are_not_concave_are_flattened(k):
+    """Their convex directions have no curvature; the other directions, and rows, keep theirs."""
+    information = RNG.normal(size=(k, k, 200))
+    information += information.transpose(1, 0, 2) + 2.0 * np.eye(k)[:, :, None]
+    places, more = flattened(information)
+    after = information.copy()
+    after[:, :, places] += more
+    own, there = (np.linalg.eigvalsh(np.moveaxis(each, 2, 0)) for each in (information, after))
+    assert 0 < len(places) < 200
+    np.testing.assert_allclose(there, np.maximum(own, 0.0), atol=1e-12)
+
+
+def test_columns_of_arrows_that_need_it_are_flattened():
+    """Sums over the rows of a column that are concave stay as they are."""
+    codes = np.arange(N)[:, None] % 2
+    rows = RowMatrix(FULL[:, :1], SparseColumns.of_codes(codes, None, 2).csr())
+    # The second column has no row that is concave.
+    own = np.where(codes[:, 0] == 1, -A, np.where(np.arange(N) == 0, -0.1 * A, A))[None, None]
+    places, more = flattened(own)
+    exact, flattening = rows.sandwich(own), rows.taken(places).sandwich(more)
+    found = exact.flattened(flattening)
+    np.testing.assert_allclose(
+        found.sparse.diagonal(), [exact.sparse.diagonal()[0], 0.0], atol=1e-12
+    )
+    np.testing.assert_allclose(found.cross[:, 0], exact.cross[:, 0])
+    np.testing.assert_allclose(found.cross[:, 1], 0.0, atol=1e-12)
+    np.testing.assert_allclose(found.dense, (exact + flattening).dense)
 
 
 @pytest.mark.parametrize("spare", [1.5, 1.0, 0.5, 0.0])

@@ -50,6 +50,12 @@ add_rows, row_predictors = map(from_python, (rows.add_rows, rows.row_predictors)
 
 
 @njit
+def rate_at(rows, w, n):
+    """Call `rate_of` from Python."""
+    return dark_rates.rate_of(rows, w, n)
+
+
+@njit
 def take_dark(rows, bright, chain):
     """Call the kernels' function from Python."""
     dark_rates.take_dark(rows, bright, chain)
