@@ -63,7 +63,7 @@ MUTANTS: Rows = {
         ),
         (
             "effects beyond their limits left out of the sum",
-            "_subtract(sums, low, place + rows.n_sparse, beyond * size)",
+            "_subtract(sums, low, place, beyond * size)",
             "pass",
             "parts",
         ),
@@ -75,15 +75,27 @@ MUTANTS: Rows = {
         ),
         (
             "only the first effect of a row counted",
-            "column, size = effect_at(rows, i, j)\n        place",
-            "column, size = effect_at(rows, i, 0)\n        place",
+            "column, size = effect_at(rows, i, j)\n            size *= weight\n            _sub",
+            "column, size = effect_at(rows, i, 0)\n            size *= weight\n            _sub",
             "parts",
         ),
         (
             "sizes of a row's numbers left out of the sum",
-            "_subtract(sums, low, place, near * size)",
-            "_subtract(sums, low, place, near)",
+            "_subtract(sums, low, first + column, near * size)",
+            "_subtract(sums, low, first + column, near)",
             "parts",
+        ),
+        (
+            "effects on further predictors left out of the sum",
+            "    for k in range(n_predictors):\n        weight, first = weight_of_effects(rows, i, k), P",
+            "    for k in range(1):\n        weight, first = weight_of_effects(rows, i, k), P",
+            "tests/kernels/test_dark_rates.py::test_sums_over_the_dark_rows",
+        ),
+        (
+            "effects on all predictors with one weight",
+            "weight, first = weight_of_effects(rows, i, k), k * rows.n_sparse",
+            "weight, first = 1.0, k * rows.n_sparse",
+            "tests/kernels/test_dark_rates.py::test_sums_over_the_dark_rows",
         ),
         (
             "half-width of the dense part left out of the sum",

@@ -54,8 +54,14 @@ MUTANTS: Rows = {
         ),
         (
             "slopes of effects without their sign",
-            "out[m + j] = -along if x < 0.0 else along",
-            "out[m + j] = along",
+            "slopes[m + j] = -along if x < 0.0 else along",
+            "slopes[m + j] = along",
+            "tests/bounds/test_taylor_parts.py::test_slope_within_and_beyond_limits",
+        ),
+        (
+            "coefficients of all predictors in their own order",
+            "in_arrow_order(u, m // k, q, k, ordered)\n    image",
+            "in_arrow_order(u, m, q, 1, ordered)\n    image",
             "tests/bounds/test_taylor_parts.py::test_slope_within_and_beyond_limits",
         ),
         (

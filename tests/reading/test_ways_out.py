@@ -238,16 +238,6 @@ CASES = {
         "write it with pm.Data",
         lambda: pm.Bernoulli("y", logit_p=pm.Data("x", x) * pm.Normal("b"), observed=ONES),
     ),
-    "many effects and two predictors": (
-        lambda: pm.Normal(
-            "y",
-            pm.Normal("a", shape=400)[np.arange(800) // 2],
-            exp(pm.Normal("t") * np.arange(800)),
-            observed=np.zeros(800),
-        ),
-        "has 401 coefficients",
-        None,
-    ),
     "nothing to sample": (
         lambda: (pm.Normal("b"), pm.Normal("y", x, 1.0, observed=x)),
         "depends on no free variable",

@@ -9,6 +9,7 @@ import pytest
 
 import pymc_flymc.reading.model
 from pymc_flymc.anchor import effects, expanded_density
+from pymc_flymc.bounds import softmax
 from pymc_flymc.graphs import memoise
 from pymc_flymc.out_of_core import batch_target
 from pymc_flymc.out_of_core import source as sources
@@ -34,7 +35,7 @@ def structured() -> Iterator[None]:
     """Take any effects of groups for many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memoise, "_kept", _of_structured)
-        for module in (matrices, expansion, effects):
+        for module in (matrices, expansion, effects, softmax):
             patch.setattr(module, "LARGEST_DENSE", 1)
         patch.setattr(expanded_density, "MANY", 1)
         patch.setattr(effects, "LARGE_VARIABLE", 1)
