@@ -6,6 +6,7 @@ from pymc_flymc.likelihoods.binomial import BinomialLogit, Geometric
 from pymc_flymc.likelihoods.censored_normal import CensoredNormal
 from pymc_flymc.likelihoods.durations import Durations, GammaFree, WeibullFree
 from pymc_flymc.likelihoods.free_alpha import (
+    NegativeBinomialSmooth,
     ZeroInflatedNegativeBinomialFree,
     ZeroTruncatedNegativeBinomialFree,
 )
@@ -32,6 +33,7 @@ LIKELIHOODS: list[Likelihood] = [
     Geometric(),
     NegativeBinomialLog(),
     NegativeBinomialFree(),
+    NegativeBinomialSmooth(),
     PoissonLog(),
     ZeroInflatedPoisson(),
     ZeroInflatedTrials(),

@@ -42,7 +42,7 @@ from pymc_flymc.likelihoods.zero_truncated import (
 
 
 class NegativeBinomialSmooth(JointlySmoothFamily):
-    """Observed negative binomial counts, for rows out of core; see `NegativeBinomialFree`."""
+    """Observed negative binomial counts whose alphas differ, or whose rows are out of core."""
 
     name = "negative-binomial-smooth"
     usage = NegativeBinomialFree.usage

@@ -11,6 +11,7 @@ from scipy import stats
 
 from pymc_flymc import FreeJaakkolaJordan, JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.likelihoods import NegativeBinomialFree, NegativeBinomialLog
+from pymc_flymc.likelihoods.free_alpha import NegativeBinomialSmooth
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import exposed_rows
@@ -88,14 +89,28 @@ def test_bad_models():
     with pytest.raises(ValueError, match="is not one on negative-binomial-free likelihoods"):
         step_of(model_of(X, Y), bound=Taylor())
     for alpha, mu, message in (
-        (lambda: pm.Gamma("a", 2.0, 1.0, shape=60), pm.math.exp, "alpha of the observed variable"),
-        (lambda: pm.Gamma("a", 2.0, 1.0), pm.math.sqr, "its mu is not the exponential function"),
+        (lambda e: 1.0 + pm.math.exp(e), pm.math.exp, "its alpha is not the exponential function"),
+        (lambda e: 2.0, pm.math.sqr, "its mu is not the exponential function"),
+    ):
+        with pm.Model() as model:
+            eta = X @ pm.Normal("b", 0.0, 1.0, shape=3)
+            pm.NegativeBinomial("y", mu=mu(eta), alpha=alpha(eta), observed=Y)
+        with pytest.raises(UnsupportedModelError, match=message):
+            step_of(model)
+
+
+def test_shapes_that_differ():
+    """Of rows, as the exponential function of a predictor, or of groups with priors of their own."""
+    group = np.arange(60) % 4
+    for alpha in (
+        lambda: pm.math.exp(X @ pm.Normal("c", 0.0, 1.0, shape=3)),
+        lambda: pm.Gamma("a", 2.0, 1.0, shape=4)[group],
     ):
         with pm.Model() as model:
             b = pm.Normal("b", 0.0, 1.0, shape=3)
-            pm.NegativeBinomial("y", mu=mu(X @ b), alpha=alpha(), observed=Y)
-        with pytest.raises(UnsupportedModelError, match=message):
-            step_of(model)
+            pm.NegativeBinomial("y", mu=pm.math.exp(X @ b), alpha=alpha(), observed=Y)
+        (regression,) = read_model(model).regressions
+        assert isinstance(regression.likelihood, NegativeBinomialSmooth)
     with pytest.raises(ValueError, match="slack must be a finite number"):
         FreeJaakkolaJordan(slack=-1.0)
 

@@ -87,8 +87,8 @@ MUTANTS: Rows = {
         ),
         (
             "effects on further predictors left out of the sum",
-            "    for k in range(n_predictors):\n        weight, first = weight_of_effects(rows, i, k), P",
-            "    for k in range(1):\n        weight, first = weight_of_effects(rows, i, k), P",
+            "range(n_predictors):\n        weight, first = weight_of_effects(rows, i, k), PARTS",
+            "range(1):\n        weight, first = weight_of_effects(rows, i, k), PARTS",
             "tests/kernels/test_dark_rates.py::test_sums_over_the_dark_rows",
         ),
         (

@@ -177,6 +177,14 @@ FAMILIES: dict[type, dict[str, Written]] = {
             lambda mu, alpha, rows: _negative_binomial(mu, alpha), None, positive, looked_up=RATES
         ),
     },
+    families.NegativeBinomialSmooth: {
+        "negative-binomial-of-shapes": Written(
+            lambda eta, tau, rows: _negative_binomial(exp(eta), exp(tau * rows["slope"])),
+            None,
+            _number,
+            rows={"slope": np.round(_rng.uniform(-1.0, 1.0, LONGEST), 2)},
+        ),
+    },
     families.PoissonLog: {
         "poisson": Written(
             lambda eta, _, rows: pm.Poisson.dist(mu=rows["exposure"] * exp(eta)),
