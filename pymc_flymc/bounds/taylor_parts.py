@@ -129,7 +129,8 @@ def split_coefficients(
     schur[spanned], schur[:, spanned] = 0.0, 0.0
     # Where rows are not log-concave, their sum may not be, either.
     ridge = _prior(np.sum(factor[:m] ** 2, axis=1), np.diag(schur))
-    least = np.linalg.eigvalsh(schur / np.sqrt(ridge * ridge[:, None])).min(initial=0.0)
+    unit = 1.0 / np.sqrt(ridge)
+    least = np.linalg.eigvalsh(schur * unit * unit[:, None]).min(initial=0.0)
     ridge *= 1.0 + max(0.0, -2.0 * least)
     schur += np.diag(np.where(spanned, SPANNED * ridge, ridge))
     precision = np.linalg.cholesky(0.5 * (schur + schur.T)).T

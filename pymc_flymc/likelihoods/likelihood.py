@@ -167,8 +167,8 @@ class SmoothLikelihood(Likelihood, Protocol):
     Attributes
     ----------
     log_concave : bool
-        Whether the log-likelihoods of all rows are concave. If not, there is no bound for effects
-        of groups.
+        Whether the log-likelihoods of all rows are concave, which steps check. Bounds do not depend
+        on it.
     growth : float
         Far from any eta, at eta + u, the third and fourth derivative are at most
         ``exp(growth |u|)`` times ``derivative_bound(order, -inf, inf, y)`` if growth is zero, and

@@ -100,7 +100,7 @@ def test_bad_models():
 
 
 def test_shapes_that_differ():
-    """Of rows, as the exponential function of a predictor, or of groups with priors of their own."""
+    """Of rows, as the exponential function of a predictor, or of groups with their own priors."""
     group = np.arange(60) % 4
     for alpha in (
         lambda: pm.math.exp(X @ pm.Normal("c", 0.0, 1.0, shape=3)),
