@@ -66,4 +66,4 @@ def test_posterior(write, bound, structured):
         step = FireflyHMC() if bound is not Bohning else FireflyHMC(bound=Bohning())
     assert isinstance(step.bounds[0], bound)
     assert len(step.target.geometry.diagonal)  # the form for many
-    assert_match_nuts(model, step, draws=4000, nuts=dict(draws=3000))
+    assert_match_nuts(model, step, draws=8000, nuts=dict(draws=3000))
