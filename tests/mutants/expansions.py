@@ -101,8 +101,8 @@ MUTANTS: Rows = {
         ),
         (
             "a quarter of the remainder",
-            "scale = c**power / factorial(power)",
-            "scale = c**power / factorial(power + 1)",
+            "return np.asarray(limit * spread**power / factorial(power))",
+            "return np.asarray(limit * spread**power / factorial(power + 1))",
             f"{PASS}[Taylor-bernoulli-logit]",
         ),
         (
@@ -113,8 +113,8 @@ MUTANTS: Rows = {
         ),
         (
             "derivatives at the anchor alone",
-            "half_width = limit * c",
-            "half_width = 0.0 * c",
+            "half_width = distance * spread",
+            "half_width = 0.0 * spread",
             f"{PASS}[Taylor-bernoulli-logit]",
         ),
         (
@@ -311,7 +311,7 @@ MUTANTS: Rows = {
         ),
         (
             "the scale left out of the remainder",
-            "return pt.exp(log_scale) * own",
+            "return cast(Graph, pt.exp(arguments[-1]) * own)",
             "return own",
             SCALED,
         ),
