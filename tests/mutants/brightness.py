@@ -199,8 +199,8 @@ MUTANTS: Rows = {
         ),
         (
             "row data taken for a predictor",
-            'first of the row data."""\n        return self.anchor + n_predictors\n\n\nclass PartsRow',
-            'first of the row data."""\n        return self.anchor + n_predictors - 1\n\n\nclass PartsRow',
+            'data."""\n        return self.anchor + n_predictors\n\n\nclass PartsRow',
+            'data."""\n        return self.anchor + n_predictors - 1\n\n\nclass PartsRow',
             f"{PASS}[Taylor-binomial-logit0]",
         ),
         (
