@@ -16,6 +16,7 @@ Computational and Graphical Statistics 20, 531-570.
 import numpy as np
 
 from pymc_flymc.kernels.dark_rates import take_dark
+from pymc_flymc.kernels.following import location_of
 from pymc_flymc.kernels.geometry import standardise
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import conditional_update, copy
@@ -38,15 +39,6 @@ MOST_MOVES = 64
 def reading_moves(scales: SharedScales) -> int:
     """Return the number of moves of scales, once each, that read rows."""
     return min(scales.n_reading, MOST_MOVES)
-
-
-@kernel_part
-def location_of(locations, i, theta):
-    """Return the location of effect i."""
-    total = locations.offset[i]
-    for t in range(locations.first[i], locations.first[i + 1]):
-        total += locations.weight[t] * theta[locations.place[t]]
-    return total
 
 
 @kernel_part

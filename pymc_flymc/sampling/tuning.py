@@ -26,7 +26,7 @@ def diagonal_geometry(geometry: Geometry) -> Geometry:
     for direction, more in zip(geometry.directions, geometry.stretch, strict=True):
         scale = np.sqrt(scale**2 + ((1.0 + more) ** 2 - 1.0) * alone.spread(direction) ** 2)
     empty = np.empty(0, np.int64)
-    return Geometry(geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((0, d)))
+    return Geometry(geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((0, d)))._replace(following=geometry.following)
 
 
 def isotropic_geometry(geometry: Geometry) -> Geometry:
@@ -47,7 +47,7 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
         A chain's standardised coordinates while it tuned.
     """
     n, mean = len(draws), draws.mean(axis=0)
-    draws, centre = draws - mean, geometry.unstandardise(n / (n + CONFIRMING) * mean)
+    draws, centre = draws - mean, geometry.centre + geometry.spread(n / (n + CONFIRMING) * mean)
     if len(geometry.stretch):
         along = draws @ geometry.directions.T
         sds = np.sqrt((np.sum(along**2, axis=0) + CONFIRMING) / (n + CONFIRMING))

@@ -19,6 +19,7 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density, nearby
 from pymc_flymc.anchor.funnels import warn_of_funnels
 from pymc_flymc.anchor.mode_finding import ModeFinder
+from pymc_flymc.anchor.following_effects import find_following
 from pymc_flymc.anchor.moving_shifts import find_shifts
 from pymc_flymc.anchor.other_modes import warn_of_other_modes
 from pymc_flymc.bounds import Problem
@@ -132,7 +133,8 @@ def read(
     if kept is None:
         warn_of_funnels(density, at, scales, layout)
     shifts = find_shifts(density, found.regressions, at, scales)
-    graph = replace(graph, scales=scales, shifts=shifts)
+    following = find_following(density, at, scales)
+    graph = replace(graph, scales=scales, shifts=shifts, following=following)
     watch.lap("reading_time")
     return Setup(
         graph=graph,

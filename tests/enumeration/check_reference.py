@@ -16,6 +16,7 @@ from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels import hamiltonian, rescaling, slice, surrogate
 from pymc_flymc.kernels.brightness import brighten, make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.following import Following
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native_graphs import Jacobian
 from pymc_flymc.kernels.posterior import Posterior, make_chain
@@ -48,10 +49,40 @@ GEOMETRY = Geometry(
     directions=DIRECTION[None],
     stretch=np.array([STRETCH]),
 )
-# theta = centre + MATRIX v, by hand.
+#: theta[0] may follow theta[1], around a location that depends on it, too.
+SHARE, POWER, ORIGIN, AROUND = 0.6, 0.8, -0.1, (0.3, 0.5)
+if sys.argv[-1].endswith("following"):
+    around = Locations(np.array([AROUND[0]]), np.array([0, 1]), np.array([1]), np.array([AROUND[1]]))
+    scale = map(np.array, ([0, 1], [1], [POWER], [ORIGIN]))
+    GEOMETRY = GEOMETRY._replace(
+        following=Following(np.array([0, 1]), np.array([0]), np.array([SHARE]), around, *scale)
+    )
+# x = centre + MATRIX v, by hand.
 MATRIX = np.array([[0.6, -0.5 * 0.8], [0.0, 0.8]])
 MATRIX = MATRIX @ (np.eye(2) + STRETCH * np.outer(DIRECTION, DIRECTION))
 LENGTH = 2.0
+
+
+def stretch_of(x):
+    """Return how much theta[0] is stretched around what, by hand."""
+    if not sys.argv[-1].endswith("following"):
+        return 1.0, 0.0
+    precision = 1.0 - SHARE + SHARE * np.exp(-2.0 * POWER * (x[1] - ORIGIN))
+    return precision**-0.5, AROUND[0] + AROUND[1] * x[1]
+
+
+def theta_of(v):
+    x = GEOMETRY.centre + MATRIX @ v
+    factor, around = stretch_of(x)
+    return np.array([around + factor * (x[0] - around), x[1]])
+
+
+def v_of(theta):
+    factor, around = stretch_of(theta)
+    x = np.array([around + (theta[0] - around) / factor, theta[1]])
+    return np.linalg.solve(MATRIX, x - GEOMETRY.centre)
+
+
 #: theta[1] is the scale of theta[0], around a number, which counts as two effects; then theta[0]
 #: that of theta[1], around itself, which leaves it in its place; then theta[1] multiplies theta[0].
 POWERS = [CENTRED, CENTRED, CENTRED, NON_CENTRED]
@@ -181,20 +212,22 @@ def rescaling_reference(rng, log_p, v):
     for scale, effect, centre, power in rescaling.REPEATS * moves:
         width = np.exp(np.log(0.02) + np.log(100.0) * rng.random())
         change = width * rng.standard_normal()
-        theta = GEOMETRY.centre + MATRIX @ v
+        theta = theta_of(v)
         theta[scale] += change
         if centre is not None:
             theta[effect] = centre + np.exp(power * change) * (theta[effect] - centre)
-        new = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
+        new = v_of(theta)
         log_accept = min(0.0, log_p(new) - log_p(v) + power * change)
         v = new if rng.standard_exponential() > -log_accept else v
         accepts.append(np.exp(log_accept))
-    at_centre = np.linalg.solve(MATRIX, [0.7 * np.exp(-GEOMETRY.centre[1]), 0.0])
+    shifted = theta_of(np.zeros(2))
+    shifted[0] += 0.7 * np.exp(-shifted[1])
+    at_centre = v_of(shifted)
     for _ in range(rescaling.REPEATS):
         width = np.exp(np.log(0.5) + np.log(10.0) * rng.random()) / np.linalg.norm(at_centre)
-        theta = GEOMETRY.centre + MATRIX @ v
+        theta = theta_of(v)
         theta[0] += width * rng.standard_normal() * 0.7 * np.exp(-theta[1])
-        new = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
+        new = v_of(theta)
         log_accept = min(0.0, log_p(new) - log_p(v))
         v = new if rng.standard_exponential() > -log_accept else v
     return v, np.mean(accepts)
@@ -257,7 +290,7 @@ def posterior():
 
 def state(theta, z):
     chain, bright = make_chain(2, 2 + 2 * TWO, N), make_bright_set(N)
-    chain.v[:], chain.theta[:] = np.linalg.solve(MATRIX, theta - GEOMETRY.centre), theta
+    chain.v[:], chain.theta[:] = v_of(theta), theta
     chain.w[:], *_, chain.log_density[0] = density_gradient(theta, None)
     chain.log_density[0] += np.sum(log_bounds(theta)[EXACT])
     odds = np.empty(N)
@@ -293,11 +326,14 @@ def compare(kernel, seed):
     slices.width[:] = 0.3 if FEW else 0.7  # short: intervals have to be extended
 
     def log_p(v):
-        return log_joint(GEOMETRY.centre + MATRIX @ v, z)
+        theta = theta_of(v)
+        # Moves of scales are compared by the density of theta.
+        of_v = np.log(stretch_of(theta)[0]) if kernel.startswith("hamiltonian") else 0.0
+        return log_joint(theta, z) + of_v
 
     density_and_gradient(target, chain.theta, chain.w, dynamics.gradient)
     ours, theirs = np.random.default_rng(seed), np.random.default_rng(seed)
-    v = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
+    v = v_of(theta)
     worst, moved = 0.0, 0
     for _ in range(N_UPDATES):
         before, accept = v, 1.0
@@ -316,7 +352,7 @@ def compare(kernel, seed):
             step = np.exp(dynamics.step_size.log_step[0])
             v, expected = hamiltonian_reference(theirs, log_p, v, step, length)
         moved += np.any(v != before)
-        distance = np.max(np.abs(chain.theta - GEOMETRY.centre - MATRIX @ v))
+        distance = np.max(np.abs(chain.theta - theta_of(v)))
         odds = np.empty(N)
         log_factor((X @ coefficients(chain.theta))[:, None], CONSTANTS, None, odds)
         k = bright.count[0]
