@@ -19,7 +19,7 @@ from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.following import Following
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native_graphs import Jacobian
-from pymc_flymc.kernels.posterior import Posterior, make_chain
+from pymc_flymc.kernels.posterior import Posterior, copy, copy_state, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.kernels.shared_scales import (
     CENTRED,
@@ -183,6 +183,12 @@ def hamiltonian_reference(rng, log_p, v, step, length):
     return (new if rng.standard_exponential() > -np.log(accept) else v), accept
 
 
+def walk_reference(rng, log_p, v, scale):
+    new = v + scale * rng.standard_normal(len(v))
+    log_accept = min(0.0, log_p(new) - log_p(v))
+    return (new if rng.standard_exponential() > -log_accept else v), np.exp(log_accept)
+
+
 def slice_reference(rng, log_p, v, widths, random):
     directions = np.eye(len(v))
     if random:
@@ -300,13 +306,37 @@ def state(theta, z):
     return chain, bright
 
 
-def rescale_by_surrogate(rng, target, chain, bright, scratch):
-    """As `rescaling.rescale`, where rows EXACT are not in the density."""
+def make_surrogate():
+    """Rows EXACT are not in the density."""
     rows = Rows(X[EXACT], np.empty((0, 1)), 0, CONSTANTS[EXACT])
     numbers = np.arange(len(EXACT), dtype=np.int32)
     walker = make_chain(2, 2, len(EXACT))
     exact = Surrogate(None, rows, numbers, remainder_gradient, walker)
-    proposals = surrogate.new_surrogate_proposals(2, 2, LENGTH, 0.8)
+    return exact, surrogate.new_surrogate_proposals(2, 2, LENGTH, 0.8)
+
+
+def follow_walker(rng, theirs, target, chain, scratch):
+    """Update a walker from the chain's state; return how far it is from the textbook's."""
+    exact, proposals = make_surrogate()
+    dynamics, walker = proposals.dynamics, exact.walker
+    copy_state(chain, walker)
+    copy(walker.v, walker.v_new)
+    surrogate.log_surrogate(target, exact, dynamics, walker, scratch)
+    copy(dynamics.force, dynamics.kept_force)
+    surrogate.update_walker(rng, target, exact, proposals, scratch)
+
+    def log_q(v):
+        theta = theta_of(v)
+        return log_density(theta) + np.log(stretch_of(theta)[0])
+
+    step = np.exp(dynamics.step_size.log_step[0])
+    v, _ = hamiltonian_reference(theirs, log_q, chain.v.copy(), step, LENGTH)
+    return np.max(np.abs(walker.theta - theta_of(v)))
+
+
+def rescale_by_surrogate(rng, target, chain, bright, scratch):
+    """As `rescaling.rescale`, where rows EXACT are not in the density."""
+    exact, proposals = make_surrogate()
     surrogate.rescale(rng, target, exact, proposals, chain, bright, scratch)
     expected = log_density(chain.theta) + np.sum(log_bounds(chain.theta)[EXACT])
     assert abs(chain.log_density[0] - expected) < 1e-9
@@ -328,7 +358,7 @@ def compare(kernel, seed):
     def log_p(v):
         theta = theta_of(v)
         # Moves of scales are compared by the density of theta.
-        of_v = np.log(stretch_of(theta)[0]) if kernel.startswith("hamiltonian") else 0.0
+        of_v = 0.0 if kernel.startswith("rescaling") else np.log(stretch_of(theta)[0])
         return log_joint(theta, z) + of_v
 
     density_and_gradient(target, chain.theta, chain.w, dynamics.gradient)
@@ -340,6 +370,13 @@ def compare(kernel, seed):
         if kernel.startswith("slice"):
             slice.update_theta(ours, target, slices, chain, bright, scratch)
             v, expected = slice_reference(theirs, log_p, v, slices.width, random)
+        elif kernel.startswith("surrogate"):
+            far = follow_walker(ours, theirs, target, chain, scratch)
+            exact, proposals = make_surrogate()
+            proposals.log_scale[0] = 0.0
+            accept = surrogate.walk(ours, target, exact, proposals, chain, bright, scratch)
+            v, expected = walk_reference(theirs, log_p, v, 1.0)
+            accept += far
         elif kernel.startswith("rescaling"):
             if RIDGE:
                 rescale_by_surrogate(ours, target, chain, bright, scratch)

@@ -53,6 +53,7 @@ SCRIPTS = {
         "rescaling",
         "rescaling-following",
         "rescaling-surrogate",
+        "surrogate-following",
     ),
     "check_batches.py": ("one-batch", "two-batches"),
     "check_parts.py": ("parts", "parts-kept", "parts-shifts"),
