@@ -8,7 +8,7 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.anchor.funnels import PROBES, curvatures, standard_deviations
 from pymc_flymc.kernels.following import NO_FOLLOWING, Following
-from pymc_flymc.kernels.shared_scales import Locations, SharedScales
+from pymc_flymc.kernels.shared_scales import NON_CENTRED, Locations, SharedScales
 
 #: Effects of which the scale changes less of the precision are left as they are.
 LEAST_SHARE = 0.02
@@ -71,15 +71,18 @@ def _following(
     effects = np.concatenate([np.array(each, np.int64) for each in sets.values()])
     terms = [pair for pairs in sets for pair in pairs]
     scale = np.array([place for place, _ in terms], np.int64)
+    locations = _locations_of(scales, effects)
     return Following(
         first=np.cumsum([0, *map(len, sets.values())]),
         effects=effects,
         share=np.array([share[j] for j in effects]),
-        locations=_locations_of(scales, effects),
+        distance=theta[effects] - locations.at(theta),
+        locations=locations,
         first_scale=np.cumsum([0, *map(len, sets)]),
         scale=scale,
         power=np.array([power for _, power in terms]),
         origin=theta[scale],
+        multiplied=np.array([float(pairs[0][1] == NON_CENTRED) for pairs in sets]),
     )
 
 

@@ -8,12 +8,15 @@ So the standard deviation changes by the factor
 
 if the share q was in the first part. For centred effects this part is the prior's: with few rows
 for each of them, or hardly any effect at all, they follow the scale. For effects that a scale
-multiplies it is the data's, with the opposite change. In the coordinates x with
+multiplies it is the data's, with the opposite change. The effect's mean given everything else is at
+some distance from its location, which changes by the factor ``g = f^2``, and by ``g = f^2
+exp(-change)`` for effects that a scale multiplies. In the coordinates x with
 
-    theta = location + f (x - location)
+    theta = location + f (x - location) + distance (g - f)
 
-effects have about the same room for all values of their scales. So one preconditioner and one step
-size suit all of them, as if each factor were written in the way that suits it.
+effects have about the same mean and the same room for all values of their scales. So one
+preconditioner and one step size suit all of them, as if each factor were written in the way that
+suits it.
 """
 
 from __future__ import annotations
@@ -35,51 +38,58 @@ class Following(NamedTuple):
     first: IntVector  #: Where the effects of a set begin, (K + 1,).
     effects: IntVector  #: Indices in theta, (E,).
     share: Vector  #: q, (E,).
+    distance: Vector  #: (E,).
     locations: Locations  #: (E,).
     first_scale: IntVector  #: Where the scales of a set begin, (K + 1,); each has at least one.
     scale: IntVector  #: Indices in theta of their logarithms.
     power: Vector  #: By which the logarithm changes with each of these.
     origin: Vector  #: Where the change is zero.
+    multiplied: Vector  #: Whether scales multiply the effects of a set (0 or 1), (K,).
 
     def spread(self, x: np.ndarray) -> np.ndarray:
         """Return theta for x, shape (D,)."""
-        return self._stretched(x, self.growth(x)[0])
+        out = x.copy()
+        if len(self.effects):
+            around, (f, g, _) = self.locations.at(x), self.factors(x)
+            out[self.effects] = around + f * (x[self.effects] - around) + self.distance * (g - f)
+        return out
 
     def gather(self, theta: np.ndarray) -> np.ndarray:
         """Return x for theta, the inverse of `spread`."""
-        return self._stretched(theta, 1.0 / self.growth(theta)[0])
-
-    def _stretched(self, theta: np.ndarray, factor: np.ndarray) -> np.ndarray:
-        if not len(self.effects):
-            return theta
-        out, around = theta.copy(), self.locations.at(theta)
-        out[self.effects] = around + factor * (theta[self.effects] - around)
+        out = theta.copy()
+        if len(self.effects):
+            around, (f, g, _) = self.locations.at(theta), self.factors(theta)
+            moved = theta[self.effects] - around - self.distance * (g - f)
+            out[self.effects] = around + moved / f
         return out
 
-    def growth(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return f of each effect, and the derivative of its logarithm in the change, (E,)."""
-        if not len(self.effects):
-            return np.ones(0), np.zeros(0)
+    def factors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return f and g of each effect, and the change of theta with that of scales, (E,)."""
         terms = self.power * (theta[self.scale] - self.origin)
-        changes = np.add.reduceat(terms, self.first_scale[:-1])
-        moving = self.share * np.exp(-2.0 * np.repeat(changes, np.diff(self.first)))
-        total = 1.0 - self.share + moving
-        return 1.0 / np.sqrt(total), moving / total
+        change, multiplied = (
+            np.repeat(each, np.diff(self.first))
+            for each in (np.add.reduceat(terms, self.first_scale[:-1]), self.multiplied)
+        )
+        moving = self.share * np.exp(-2.0 * change)
+        f = 1.0 / np.sqrt(1.0 - self.share + moving)
+        g, rate = f**2 * np.exp(-multiplied * change), moving * f**2
+        stretched = theta[self.effects] - self.locations.at(theta) - self.distance * g
+        return f, g, rate * stretched + (2.0 * rate - multiplied) * self.distance * g
 
 
-_NONE, _ZERO = np.zeros(0, np.int64), np.zeros(1, np.int64)
+_NONE, _ZERO, _EMPTY = np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0)
 NO_FOLLOWING = Following(
-    _ZERO, _NONE, np.zeros(0), Locations.zero(0), _ZERO, _NONE, np.zeros(0), np.zeros(0)
+    _ZERO, _NONE, _EMPTY, _EMPTY, Locations.zero(0), _ZERO, _NONE, _EMPTY, _EMPTY, _EMPTY
 )
 
 
 @kernel_part
-def _moving(following, k, theta):
-    """Return ``exp(-2 change)`` of a set."""
+def _shrinking(following, k, theta):
+    """Return ``exp(-change)`` of a set."""
     change = 0.0
     for t in range(following.first_scale[k], following.first_scale[k + 1]):
         change += following.power[t] * (theta[following.scale[t]] - following.origin[t])
-    return np.exp(-2.0 * change)
+    return np.exp(-change)
 
 
 @kernel_part
@@ -91,26 +101,34 @@ def location_of(locations, i, theta):
     return total
 
 
+@kernel_part(inline="always")
+def _factors(following, k, i, shrinking):
+    """Return f and g of effect i, of set k."""
+    share = following.share[i]
+    f = 1.0 / np.sqrt(1.0 - share + share * shrinking * shrinking)
+    return f, f * f * shrinking if following.multiplied[k] > 0.0 else f * f
+
+
 @kernel_part
 def spread_effects(following, theta):
     """Replace x by theta."""
     for k in range(following.first.shape[0] - 1):
-        moving = _moving(following, k, theta)
+        shrinking = _shrinking(following, k, theta)
         for i in range(following.first[k], following.first[k + 1]):
-            j, share = following.effects[i], following.share[i]
-            around = location_of(following.locations, i, theta)
-            theta[j] = around + (theta[j] - around) / np.sqrt(1.0 - share + share * moving)
+            j, around = following.effects[i], location_of(following.locations, i, theta)
+            f, g = _factors(following, k, i, shrinking)
+            theta[j] = around + f * (theta[j] - around) + following.distance[i] * (g - f)
 
 
 @kernel_part
 def gather_effects(following, theta):
     """Replace theta by x: the inverse of `spread_effects`."""
     for k in range(following.first.shape[0] - 1):
-        moving = _moving(following, k, theta)
+        shrinking = _shrinking(following, k, theta)
         for i in range(following.first[k], following.first[k + 1]):
-            j, share = following.effects[i], following.share[i]
-            around = location_of(following.locations, i, theta)
-            theta[j] = around + (theta[j] - around) * np.sqrt(1.0 - share + share * moving)
+            j, around = following.effects[i], location_of(following.locations, i, theta)
+            f, g = _factors(following, k, i, shrinking)
+            theta[j] = around + (theta[j] - around - following.distance[i] * (g - f)) / f
 
 
 @kernel_part
@@ -118,10 +136,10 @@ def log_volume(following, theta):
     """Return the log of the Jacobian of theta in x."""
     total = 0.0
     for k in range(following.first.shape[0] - 1):
-        moving = _moving(following, k, theta)
+        shrinking = _shrinking(following, k, theta)
         for i in range(following.first[k], following.first[k + 1]):
             share = following.share[i]
-            total -= 0.5 * np.log(1.0 - share + share * moving)
+            total -= 0.5 * np.log(1.0 - share + share * shrinking * shrinking)
     return total
 
 
@@ -129,15 +147,18 @@ def log_volume(following, theta):
 def gather_gradient(following, theta, gradient):
     """Make a gradient in theta one in x, and add that of `log_volume`."""
     for k in range(following.first.shape[0] - 1):
-        moving, along = _moving(following, k, theta), 0.0
+        shrinking, along = _shrinking(following, k, theta), 0.0
         for i in range(following.first[k], following.first[k + 1]):
-            j, share, locations = following.effects[i], following.share[i], following.locations
-            total, each = 1.0 - share + share * moving, gradient[j]
-            factor = 1.0 / np.sqrt(total)
-            distance = theta[j] - location_of(locations, i, theta)
-            along += share * moving / total * (each * distance + 1.0)
-            gradient[j] = factor * each
+            j, locations = following.effects[i], following.locations
+            each = gradient[j]
+            f, g = _factors(following, k, i, shrinking)
+            rate = following.share[i] * (shrinking * f) ** 2  # of log f with the change
+            mean = following.distance[i] * g
+            stretched = theta[j] - location_of(locations, i, theta) - mean
+            of_mean = (2.0 * rate - following.multiplied[k]) * mean
+            along += each * (rate * stretched + of_mean) + rate
+            gradient[j] = f * each
             for t in range(locations.first[i], locations.first[i + 1]):
-                gradient[locations.place[t]] += (1.0 - factor) * locations.weight[t] * each
+                gradient[locations.place[t]] += (1.0 - f) * locations.weight[t] * each
         for t in range(following.first_scale[k], following.first_scale[k + 1]):
             gradient[following.scale[t]] += following.power[t] * along

@@ -171,9 +171,8 @@ class Geometry(NamedTuple):
         if not len(following.effects):
             return self
         theta, factor, mixing = self.centre, self.factor, self.mixing.copy()
-        growth, slope = following.growth(theta)
+        growth, _, along = following.factors(theta)
         around = following.locations
-        along = slope * (theta[following.effects] - around.at(theta))
         # dx = (dtheta - change) / growth, where scales and locations change.
         change = np.zeros((len(self.dense), len(growth)))
         for k, effects in enumerate(map(slice, following.first[:-1], following.first[1:])):

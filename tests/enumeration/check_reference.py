@@ -50,13 +50,12 @@ GEOMETRY = Geometry(
     stretch=np.array([STRETCH]),
 )
 #: theta[0] may follow theta[1], around a location that depends on it, too.
-SHARE, POWER, ORIGIN, AROUND = 0.6, 0.8, -0.1, (0.3, 0.5)
+SHARE, POWER, ORIGIN, AROUND, DISTANCE = 0.6, 0.8, -0.1, (0.3, 0.5), 0.4
 if sys.argv[-1].endswith("following"):
     around = Locations(np.array([AROUND[0]]), np.array([0, 1]), np.array([1]), np.array([AROUND[1]]))
-    scale = map(np.array, ([0, 1], [1], [POWER], [ORIGIN]))
-    GEOMETRY = GEOMETRY._replace(
-        following=Following(np.array([0, 1]), np.array([0]), np.array([SHARE]), around, *scale)
-    )
+    effect = map(np.array, ([0, 1], [0], [SHARE], [DISTANCE]))
+    scale = map(np.array, ([0, 1], [1], [POWER], [ORIGIN], [1.0]))
+    GEOMETRY = GEOMETRY._replace(following=Following(*effect, around, *scale))
 # x = centre + MATRIX v, by hand.
 MATRIX = np.array([[0.6, -0.5 * 0.8], [0.0, 0.8]])
 MATRIX = MATRIX @ (np.eye(2) + STRETCH * np.outer(DIRECTION, DIRECTION))
@@ -64,22 +63,24 @@ LENGTH = 2.0
 
 
 def stretch_of(x):
-    """Return how much theta[0] is stretched around what, by hand."""
+    """Return how much theta[0] is stretched around what, and moved, by hand."""
     if not sys.argv[-1].endswith("following"):
-        return 1.0, 0.0
-    precision = 1.0 - SHARE + SHARE * np.exp(-2.0 * POWER * (x[1] - ORIGIN))
-    return precision**-0.5, AROUND[0] + AROUND[1] * x[1]
+        return 1.0, 0.0, 0.0
+    change = POWER * (x[1] - ORIGIN)
+    precision = 1.0 - SHARE + SHARE * np.exp(-2.0 * change)
+    mean = DISTANCE * (np.exp(-change) / precision - precision**-0.5)
+    return precision**-0.5, AROUND[0] + AROUND[1] * x[1], mean
 
 
 def theta_of(v):
     x = GEOMETRY.centre + MATRIX @ v
-    factor, around = stretch_of(x)
-    return np.array([around + factor * (x[0] - around), x[1]])
+    factor, around, mean = stretch_of(x)
+    return np.array([around + factor * (x[0] - around) + mean, x[1]])
 
 
 def v_of(theta):
-    factor, around = stretch_of(theta)
-    x = np.array([around + (theta[0] - around) / factor, theta[1]])
+    factor, around, mean = stretch_of(theta)
+    x = np.array([around + (theta[0] - around - mean) / factor, theta[1]])
     return np.linalg.solve(MATRIX, x - GEOMETRY.centre)
 
 

@@ -12,6 +12,7 @@ FOLLOWING = Following(
     first=np.array([0, 1, 3]),
     effects=np.array([2, 4, 1]),
     share=np.array([0.9, 0.3, 0.6]),
+    distance=np.array([0.7, -0.4, 0.5]),
     locations=Locations(
         np.array([0.2, 0.0, -0.1]), np.array([0, 1, 1, 1]), np.array([3]), np.array([0.5])
     ),
@@ -19,6 +20,7 @@ FOLLOWING = Following(
     scale=np.array([0, 0, 3]),
     power=np.array([1.0, -1.0, 0.5]),
     origin=np.array([-0.4, 0.1, 0.3]),
+    multiplied=np.array([0.0, 1.0]),
 )
 
 
