@@ -26,7 +26,8 @@ def diagonal_geometry(geometry: Geometry) -> Geometry:
     for direction, more in zip(geometry.directions, geometry.stretch, strict=True):
         scale = np.sqrt(scale**2 + ((1.0 + more) ** 2 - 1.0) * alone.spread(direction) ** 2)
     empty = np.empty(0, np.int64)
-    return Geometry(geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((0, d)))._replace(following=geometry.following)
+    parts = geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((0, d))
+    return Geometry(*parts, following=geometry.following)
 
 
 def isotropic_geometry(geometry: Geometry) -> Geometry:

@@ -17,9 +17,9 @@ from pymc_flymc.agreement.comparison import check_agreement
 from pymc_flymc.agreement.compiled import check_compiled, check_rounded_sums
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density, nearby
+from pymc_flymc.anchor.following_effects import find_following
 from pymc_flymc.anchor.funnels import warn_of_funnels
 from pymc_flymc.anchor.mode_finding import ModeFinder
-from pymc_flymc.anchor.following_effects import find_following
 from pymc_flymc.anchor.moving_shifts import find_shifts
 from pymc_flymc.anchor.other_modes import warn_of_other_modes
 from pymc_flymc.bounds import Problem

@@ -22,10 +22,14 @@ def following_of(effects):
             eta = eta + effects(name, scale, size)[codes]
         pm.Normal("y", eta, 1.0, observed=Y)
     setup = read(model, None, None, None, "auto")
-    return setup.graph.following, {
-        v.name.split("_log")[0]: place
-        for v, place in zip(setup.vars, setup.layout.places, strict=True)
-    }, setup.problems[0].anchor.theta
+    return (
+        setup.graph.following,
+        {
+            v.name.split("_log")[0]: place
+            for v, place in zip(setup.vars, setup.layout.places, strict=True)
+        },
+        setup.problems[0].anchor.theta,
+    )
 
 
 @pytest.mark.parametrize("centred", [True, False], ids=["centred", "multiplied"])

@@ -52,7 +52,9 @@ GEOMETRY = Geometry(
 #: theta[0] may follow theta[1], around a location that depends on it, too.
 SHARE, POWER, ORIGIN, AROUND, DISTANCE = 0.6, 0.8, -0.1, (0.3, 0.5), 0.4
 if sys.argv[-1].endswith("following"):
-    around = Locations(np.array([AROUND[0]]), np.array([0, 1]), np.array([1]), np.array([AROUND[1]]))
+    around = Locations(
+        np.array([AROUND[0]]), np.array([0, 1]), np.array([1]), np.array([AROUND[1]])
+    )
     effect = map(np.array, ([0, 1], [0], [SHARE], [DISTANCE]))
     scale = map(np.array, ([0, 1], [1], [POWER], [ORIGIN], [1.0]))
     GEOMETRY = GEOMETRY._replace(following=Following(*effect, around, *scale))

@@ -1,4 +1,4 @@
-"""Effects that follow their scales: there and back, gradients, and what the map is at the centre."""
+"""Effects that follow their scales: there and back, gradients, and the map at the centre."""
 
 import numpy as np
 import pytest
