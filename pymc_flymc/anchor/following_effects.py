@@ -11,7 +11,7 @@ from pymc_flymc.kernels.following import NO_FOLLOWING, Following
 from pymc_flymc.kernels.shared_scales import NON_CENTRED, Locations, SharedScales
 
 #: Effects of which the scale changes less of the precision are left as they are.
-LEAST_SHARE = 0.02
+LEAST_SHARE = 0.1
 #: Change of scales' logarithms for which precisions are compared.
 CHANGE = 0.5
 

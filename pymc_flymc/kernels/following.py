@@ -84,6 +84,15 @@ NO_FOLLOWING = Following(
 
 
 @kernel_part
+def is_followed(following, scale):
+    """Return whether effects follow a scale."""
+    for t in range(following.scale.shape[0]):
+        if following.scale[t] == scale:
+            return True
+    return False
+
+
+@kernel_part
 def _shrinking(following, k, theta):
     """Return ``exp(-change)`` of a set."""
     change = 0.0
