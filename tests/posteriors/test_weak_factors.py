@@ -6,7 +6,7 @@ import pymc as pm
 import pytest
 from scipy.stats import halfnorm, multivariate_normal
 
-from pymc_flymc import FireflyHMC, FireflyMH
+from pymc_flymc import FireflyHMC
 from tests.support.steps import sample, step_of
 
 N, GROUPS, DRAWS = 4000, 40, 2000
@@ -14,12 +14,7 @@ N, GROUPS, DRAWS = 4000, 40, 2000
 
 @pytest.mark.slow
 @pytest.mark.parametrize("centred", [True, False], ids=["centred", "multiplied"])
-@pytest.mark.parametrize(
-    ("cls", "settings"),
-    [(FireflyHMC, {}), (FireflyMH, {"kernel": "surrogate"})],
-    ids=["hamiltonian", "surrogate"],
-)
-def test_small_scales_are_as_frequent_as_they_should_be(centred, cls, settings):
+def test_small_scales_are_as_frequent_as_they_should_be(centred):
     rng = np.random.default_rng(1)
     group, y = rng.integers(0, GROUPS, N), rng.normal(size=N)
     with pm.Model() as model:
@@ -29,7 +24,7 @@ def test_small_scales_are_as_frequent_as_they_should_be(centred, cls, settings):
         else:
             effects = tau * pm.Normal("a", 0.0, 1.0, shape=GROUPS)
         pm.Normal("y", pm.Normal("mu", 0.0, 1.0) + effects[group], 1.0, observed=y)
-    step = step_of(model, cls, **settings)
+    step = step_of(model, FireflyHMC)
     posterior = sample(model, step, draws=DRAWS, tune=1000, chains=4).posterior
     log_tau = np.log(posterior["tau"].to_numpy())
     logs, size = np.linspace(-12.0, 1.0, 1301), np.bincount(group)
