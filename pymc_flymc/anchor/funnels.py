@@ -71,12 +71,12 @@ def narrowest(
     if not names:
         return None
     theta, rng = anchor.theta, np.random.default_rng(20141104)
-    sds = _standard_deviations(anchor.geometry, rng)
+    sds = standard_deviations(anchor.geometry, rng)
     moved = np.zeros(len(theta), bool)
     moved[scales.scale] = True
     statistics = anchor.expansion.concave().pack()
     probes = sds * rng.choice([-1.0, 1.0], (PROBES, len(theta)))
-    at_anchor = _curvatures(density, statistics, theta, probes)
+    at_anchor = curvatures(density, statistics, theta, probes)
     usual = np.maximum(at_anchor.mean(axis=0), 1.0)
     mode, _ = density(theta, statistics)
     found = []
@@ -90,7 +90,7 @@ def narrowest(
             if np.array_equal(there, theta):
                 continue
             # Only differences are used: estimates from one Hessian depend on correlations.
-            change = (_curvatures(density, statistics, there, probes) - at_anchor).mean(axis=0)
+            change = (curvatures(density, statistics, there, probes) - at_anchor).mean(axis=0)
             seen = ~own & ~moved & np.isfinite(change)
             times = np.sqrt(1.0 + np.where(seen, np.maximum(change, 0.0), 0.0) / usual)
             i = first_largest(times)
@@ -158,14 +158,14 @@ def _is_reached(
     return bool(-found.fun > mode - LOWER)
 
 
-def _standard_deviations(geometry: Geometry, rng: np.random.Generator) -> np.ndarray:
+def standard_deviations(geometry: Geometry, rng: np.random.Generator) -> np.ndarray:
     """Return the parameters' posterior sds, (D,), by draws of the Laplace approximation."""
     n = len(geometry.centre)
     draws = [geometry.spread(v) for v in rng.standard_normal((DRAWS, n))]
     return np.sqrt(np.mean(np.square(draws), axis=0))
 
 
-def _curvatures(
+def curvatures(
     density: ExpandedDensity, statistics: np.ndarray, theta: np.ndarray, probes: np.ndarray
 ) -> np.ndarray:
     """Return estimates (n, D) of minus the Hessian's diagonal, in units of 1 / sd^2."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.graphs.content_hash import content_hash, without_addresses
+from pymc_flymc.kernels.native import map_fields
 from pymc_flymc.reading.fingerprint import Fingerprint
 
 #: Packages whose versions draws may depend on, to the last bit.
@@ -52,8 +53,8 @@ def identity_of_target(target: Any, adaptation: Any, others: np.ndarray) -> str:
         found.update(content_hash(part.statistics))
     for array in target.own_rows:
         found.update(content_hash(array, sampled=False))
-    for array in (*target.geometry, np.array(target.density_at_centre(others))):
-        found.update(content_hash(array))
+    found.update(np.array(target.density_at_centre(others)).tobytes())
+    map_fields(target.geometry, lambda array: found.update(content_hash(array)))
     found.update("\n".join(names).encode())
     return found.hexdigest()
 

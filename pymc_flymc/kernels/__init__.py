@@ -2,10 +2,10 @@
 
 Read the modules in this order. `layout` gives places in the arrays that kernels are given, and
 `native` compiles them. `rows` are predictors of rows, and `factors` reads likelihoods.
-`native_graphs` is the model's density, with `collapsed` sums; `geometry` the coordinates, and
-`posterior` all of these together, with the conditional Metropolis test. `brightness` is the set of
-bright rows; `sweeps` update z given theta, with `dark_rates`. Then the kernels: `metropolis` and
-`slice`; `hamiltonian`, with `trajectory`; `joint`, with `fresh_brightness`; `surrogate`, which
-combines trajectories and joint updates; and `local`. All but `local` begin a draw with `rescaling`,
-moves of `shared_scales` and along `shifts`.
+`native_graphs` is the model's density, with `collapsed` sums; `geometry` the coordinates, with
+`following`, and `posterior` all of these together, with the conditional Metropolis test.
+`brightness` is the set of bright rows; `sweeps` update z given theta, with `dark_rates`. Then the
+kernels: `metropolis` and `slice`; `hamiltonian`, with `trajectory`; `joint`, with
+`fresh_brightness`; `surrogate`, which combines trajectories and joint updates; and `local`. All but
+`local` begin a draw with `rescaling`, moves of `shared_scales` and along `shifts`.
 """

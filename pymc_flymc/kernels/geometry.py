@@ -9,6 +9,13 @@ import numpy as np
 from numba import types
 from scipy.linalg import solve_triangular
 
+from pymc_flymc.kernels.following import (
+    NO_FOLLOWING,
+    Following,
+    gather_effects,
+    gather_gradient,
+    spread_effects,
+)
 from pymc_flymc.kernels.native import IntVector, Matrix, Vector, kernel_part
 
 #: Least variance along a direction: the map must be invertible.
@@ -38,6 +45,9 @@ class Geometry(NamedTuple):
     of small blocks, one for each group. The diagonal elements come in runs, the first effect of all
     groups, then the second, and S has diagonals beside its own, one for each pair of runs.
 
+    Where effects follow their scales, these are the coordinates of x, and theta is a function of it
+    that is not linear; see `following`.
+
     Attributes
     ----------
     centre : ndarray, shape (D,)
@@ -61,6 +71,7 @@ class Geometry(NamedTuple):
         q_k: directions that couple diagonal elements. Geometries without these have none.
     stretch : ndarray, shape (R,)
         c_k: the posterior sd along q_k, in coordinates u, less one.
+    following : Following
     """
 
     centre: Vector
@@ -73,14 +84,16 @@ class Geometry(NamedTuple):
     mixing: Vector = _NO_MIXING
     directions: Matrix = _NO_DIRECTIONS
     stretch: Vector = _NO_STRETCH
+    following: Following = NO_FOLLOWING
 
     def unstandardise(self, v: np.ndarray) -> np.ndarray:
         """Return theta for standardised v, shape (D,)."""
-        return self.centre + self.spread(v)
+        return self.following.spread(self.centre + self.spread(v))
 
     def standardise(self, theta: np.ndarray) -> np.ndarray:
         """Return v for theta, the inverse of `unstandardise`."""
-        x, v = theta - self.centre, np.empty_like(theta, dtype=np.float64)
+        x = self.following.gather(theta) - self.centre
+        v = np.empty_like(theta, dtype=np.float64)
         v[self.dense] = solve_triangular(self.factor, x[self.dense], lower=True)
         diagonal = x[self.diagonal] + self.coupling.T @ x[self.dense]
         for run, before, mixing in self._mixed():
@@ -150,6 +163,53 @@ class Geometry(NamedTuple):
             squares[run] += mixing**2
         return np.sqrt(squares)
 
+    def followed(self, following: Following) -> Geometry:
+        """Return about the same distribution in coordinates in which effects follow scales.
+
+        These are exact at the centre, but for scales and locations among the diagonal elements.
+        """
+        if not len(following.effects):
+            return self
+        theta, factor, mixing = self.centre, self.factor, self.mixing.copy()
+        growth, _, along = following.factors(theta)
+        around = following.locations
+        # dx = (dtheta - change) / growth, where scales and locations change.
+        change = np.zeros((len(self.dense), len(growth)))
+        for k, effects in enumerate(map(slice, following.first[:-1], following.first[1:])):
+            for t in range(following.first_scale[k], following.first_scale[k + 1]):
+                at = self.dense == following.scale[t]
+                change[at, effects] += following.power[t] * along[effects]
+        rows = np.repeat(np.arange(len(growth)), np.diff(around.first))
+        for i, place, weight in zip(rows, around.place, around.weight, strict=True):
+            change[self.dense == place, i] += (1.0 - growth[i]) * weight
+        divisor, linear = np.ones(len(theta)), np.eye(len(self.dense))
+        divisor[following.effects] = growth
+        is_dense = np.isin(following.effects, self.dense)
+        places = np.searchsorted(self.dense, following.effects[is_dense])
+        linear[places] = (linear[places] - change[:, is_dense].T) / growth[is_dense, None]
+        if is_dense.any():
+            root = np.linalg.qr((linear @ factor).T, mode="r").T
+            factor = np.ascontiguousarray(root * np.sign(np.diag(root)))
+        place_of = np.empty(len(theta), np.int64)
+        place_of[self.diagonal] = np.arange(len(self.diagonal))
+        places = place_of[following.effects[~is_dense]]
+        coupling, divisor = self.coupling.copy(), divisor[self.diagonal]
+        coupling[:, places] += change[:, ~is_dense]
+        if is_dense.any():  # with dense elements of x, not of theta
+            coupling = np.linalg.solve(linear.T, coupling)
+        at = 0
+        for run, _, each in self._mixed():
+            mixing[at : at + len(each)] = each / divisor[run]
+            at += len(each)
+        return self._replace(
+            centre=following.gather(theta),
+            factor=factor,
+            scale=self.scale / divisor,
+            coupling=np.ascontiguousarray(coupling / divisor),
+            mixing=mixing,
+            following=following,
+        )
+
     def _mixed(self) -> Iterator[tuple[slice, slice, np.ndarray]]:
         """Yield pairs of runs, with the elements of S for them."""
         at = 0
@@ -177,9 +237,16 @@ def add_stretch(geometry, v):
             v[j] += along * direction[j]
 
 
-@kernel_part(fastmath={"reassoc", "contract", "nsz"})
+@kernel_part
 def unstandardise(geometry, v, theta):
-    """Write theta = centre + L^-T v."""
+    """Write theta for standardised v."""
+    _unstandardise(geometry, v, theta)
+    spread_effects(geometry.following, theta)
+
+
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
+def _unstandardise(geometry, v, theta):
+    """Write x = centre + L^-T v, to theta."""
     n_diagonal = geometry.diagonal.shape[0]
     if n_diagonal == 0:  # the elements in their order: no gathering, one vector loop
         for i in range(v.shape[0]):
@@ -218,9 +285,18 @@ def unstandardise(geometry, v, theta):
         theta[geometry.dense[i]] += geometry.centre[geometry.dense[i]]
 
 
-@kernel_part(fastmath={"reassoc", "contract", "nsz"})
+@kernel_part
 def standardise(geometry, theta, v):
     """Write v for theta: the inverse of `unstandardise`."""
+    if geometry.following.effects.shape[0] > 0:
+        theta = theta.copy()
+        gather_effects(geometry.following, theta)
+    _standardise(geometry, theta, v)
+
+
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
+def _standardise(geometry, theta, v):
+    """Write v for x, theta."""
     n_dense, n_diagonal = geometry.dense.shape[0], geometry.diagonal.shape[0]
     diagonal = np.empty(n_diagonal)
     for i in range(n_diagonal):
@@ -252,12 +328,19 @@ def standardise(geometry, theta, v):
             v[j] -= along * direction[j]
 
 
-@kernel_part(fastmath={"reassoc", "contract", "nsz"})
-def standardise_gradient(geometry, g_theta, g_v):
-    """Write the gradient in v of a function with gradient g_theta in theta: g_v = L^-1 g_theta.
+@kernel_part
+def standardise_gradient(geometry, theta, g_theta, g_v):
+    """Write the gradient in v of a log density with gradient g_theta at theta, as one of v.
 
-    The dense elements of `g_theta` are overwritten.
+    `g_theta` is overwritten. The log density of v has one more term, `following.log_volume`.
     """
+    gather_gradient(geometry.following, theta, g_theta)
+    _standardise_gradient(geometry, g_theta, g_v)
+
+
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
+def _standardise_gradient(geometry, g_theta, g_v):
+    """Write g_v = L^-1 g_theta; overwrite the dense elements of `g_theta`."""
     n_dense, n_diagonal = geometry.dense.shape[0], geometry.diagonal.shape[0]
     if n_diagonal == 0:  # as above: vector loops
         for j in range(n_dense):

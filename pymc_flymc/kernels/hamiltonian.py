@@ -11,6 +11,7 @@ import numpy as np
 
 from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
+from pymc_flymc.kernels.following import log_volume
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
     accept_conditional_update,
@@ -52,11 +53,12 @@ def bright_force(posterior, at, dynamics, chain, bright, scratch):
 
 @kernel_part
 def log_density_given_z(posterior, dynamics, chain, bright, scratch):
-    """Return log p(theta, z) at chain.v_new; writes the bright rows' log factors and the force."""
+    """Return the log density of (v, z) at chain.v_new; write bright rows' factors and the force."""
     log_density = density_and_gradient_at(posterior, dynamics, chain)
     if not -np.inf < log_density < np.inf:
         return finite_or_minus_inf(log_density, scratch)
     at = chain.theta_new, chain.w_new, dynamics.gradient_new
+    log_density += log_volume(posterior.geometry.following, chain.theta_new)
     return log_density + bright_force(posterior, at, dynamics, chain, bright, scratch)
 
 
@@ -79,6 +81,7 @@ def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
         take_force(posterior, dynamics, chain, bright, scratch)
     copy(dynamics.kept_force, dynamics.force)
     log_density = chain.log_density[0] - dark_rate(chain.dark, chain.w)
+    log_density += log_volume(posterior.geometry.following, chain.theta)
     for i in range(bright.count[0]):
         log_density += bright.log_factor[i]
     arguments = (posterior, dynamics, chain, bright, scratch)

@@ -16,6 +16,7 @@ Computational and Graphical Statistics 20, 531-570.
 import numpy as np
 
 from pymc_flymc.kernels.dark_rates import take_dark
+from pymc_flymc.kernels.following import is_followed, location_of
 from pymc_flymc.kernels.geometry import standardise
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import conditional_update, copy
@@ -28,8 +29,10 @@ SMALLEST, LARGEST = 0.02, 2.0
 #: Moves of each scale per draw. In a funnel of five effects, 22 rows, log tau had two to three
 #: times as many effective draws as with one move, for at most a fifth more time.
 REPEATS = 4
-#: Scales of more effects than this move once per draw. Their posteriors are rarely funnels, and so
-#: narrow that most of these moves are rejected, each at the price of half a gradient.
+#: Scales of more effects than this move once per draw, unless effects follow them. Their
+#: posteriors are rarely funnels, and so narrow that most of these moves are rejected, each at the
+#: price of half a gradient. But of many effects that hardly differ the scale's density falls off so
+#: fast above that trajectories which suit all else are rejected there.
 MANY = 100
 #: Most moves per draw. With more scales, some move in one draw, others in another.
 MOST_MOVES = 64
@@ -38,15 +41,6 @@ MOST_MOVES = 64
 def reading_moves(scales: SharedScales) -> int:
     """Return the number of moves of scales, once each, that read rows."""
     return min(scales.n_reading, MOST_MOVES)
-
-
-@kernel_part
-def location_of(locations, i, theta):
-    """Return the location of effect i."""
-    total = locations.offset[i]
-    for t in range(locations.first[i], locations.first[i + 1]):
-        total += locations.weight[t] * theta[locations.place[t]]
-    return total
 
 
 @kernel_part
@@ -90,7 +84,7 @@ def rescale_by(rng, repeats, move, arguments, posterior, chain):
     ``move(rng, log_correction, *arguments)`` accepts or rejects chain.v_new, and returns the
     acceptance probability. The most moves of each scale, `repeats`, must not depend on the state.
     """
-    scales, total, n_moves = posterior.scales, 0.0, 0
+    scales, following, total, n_moves = posterior.scales, posterior.geometry.following, 0.0, 0
     n_scales, n_shifts = scales.scale.shape[0], posterior.shifts.first.shape[0] - 1
     of_scales = min(repeats * n_scales, MOST_MOVES)
     of_shifts = min(repeats * n_shifts, MOST_MOVES)
@@ -103,7 +97,8 @@ def rescale_by(rng, repeats, move, arguments, posterior, chain):
             propose_shift(rng, posterior, (first + i - of_scales) % n_shifts, chain)
         else:
             k = (start + i) % n_scales
-            if i >= n_scales and scales.first[k + 1] - scales.first[k] > MANY:
+            many = scales.first[k + 1] - scales.first[k] > MANY
+            if i >= n_scales and many and not is_followed(following, scales.scale[k]):
                 continue
             n_moves += 1
             log_jacobian = propose_rescaling(rng, posterior, k, chain)

@@ -27,6 +27,12 @@ class Locations(NamedTuple):
         """Return the locations of effects that are around zero."""
         return cls(np.zeros(n), np.zeros(n + 1, np.int64), _NONE, np.zeros(0))
 
+    def at(self, theta: np.ndarray) -> np.ndarray:
+        """Return the locations, (E,)."""
+        rows = np.repeat(np.arange(len(self.offset)), np.diff(self.first))
+        terms = self.weight * theta[self.place]
+        return self.offset + np.bincount(rows, terms, minlength=len(self.offset))
+
 
 class SharedScales(NamedTuple):
     """Indices in theta of K scales, in logarithms, and of the effects of each."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_flymc.kernels.geometry import standardise
+from pymc_flymc.kernels.geometry import standardise, unstandardise
 from pymc_flymc.kernels.native import IntVector, Vector, kernel_part
 
 #: Smallest and largest standard deviation of a move, in units of the Laplace approximation's along
@@ -65,8 +65,10 @@ def propose_shift(rng, posterior, k, chain):
     """
     shifts, geometry, theta = posterior.shifts, posterior.geometry, chain.theta_new
     for j in range(theta.shape[0]):
-        theta[j] = geometry.centre[j]
-    add_shift(shifts, k, 1.0, geometry.centre, theta)
+        chain.v_new[j] = 0.0
+    unstandardise(geometry, chain.v_new, theta)
+    # Scales stay, on which the direction depends.
+    add_shift(shifts, k, 1.0, theta, theta)
     standardise(geometry, theta, chain.v_new)
     square = 0.0
     for j in range(theta.shape[0]):

@@ -8,6 +8,7 @@ import numpy as np
 
 from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.dark_rates import take_dark
+from pymc_flymc.kernels.following import log_volume
 from pymc_flymc.kernels.fresh_brightness import (
     ATTEMPTS,
     MOVED,
@@ -55,6 +56,13 @@ def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
     """Return the log of q at chain.v_new; write theta_new, w_new and the force."""
     log_density = density_and_gradient_at(posterior, dynamics, chain)
     return add_exact_rows(log_density, posterior, surrogate, dynamics, chain, scratch)
+
+
+@kernel_part
+def log_surrogate_of_coordinates(posterior, surrogate, dynamics, chain, scratch):
+    """Return the log density under q of the coordinates chain.v_new; as `log_surrogate`."""
+    log_density = log_surrogate(posterior, surrogate, dynamics, chain, scratch)
+    return log_density + log_volume(posterior.geometry.following, chain.theta_new)
 
 
 @kernel_part
@@ -138,8 +146,8 @@ def update_walker(rng, posterior, surrogate, proposals, scratch):
     walker, dynamics = surrogate.walker, proposals.dynamics
     copy(dynamics.kept_force, dynamics.force)
     arguments = (posterior, surrogate, dynamics, walker, scratch)
-    before = walker.log_density[0]
-    follow, shorter = log_surrogate, 1.0  # trajectories are not shortened
+    before = walker.log_density[0] + log_volume(posterior.geometry.following, walker.theta)
+    follow, shorter = log_surrogate_of_coordinates, 1.0  # trajectories are not shortened
     log_ratio = simulate(
         rng, follow, arguments, before, LARGEST_KICK, shorter, dynamics, walker, scratch
     )
@@ -164,8 +172,10 @@ def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
     take_dark(posterior.rows, bright, chain)
     log_density = log_surrogate(posterior, surrogate, proposals.dynamics, chain, scratch)
     # p(theta, z) is q, less the rates of dark rows, times the bright rows' factors.
+    following = posterior.geometry.following
+    log_correction = log_volume(following, chain.theta_new) - log_volume(following, chain.theta)
     accepted, accept = conditional_metropolis(
-        rng, log_density, 0.0, posterior, chain, bright, scratch
+        rng, log_density, log_correction, posterior, chain, bright, scratch
     )
     if accepted:
         copy(proposals.dynamics.force, proposals.kept_force)

@@ -168,7 +168,7 @@ def row_force(
     call_vjp(posterior.vjp, posterior.jacobian, theta, posterior.statistics, dynamics.slope, total)
     for i in range(count):
         total_factor += out[i]
-    standardise_gradient(posterior.geometry, total, dynamics.force)
+    standardise_gradient(posterior.geometry, theta, total, dynamics.force)
     return total_factor
 
 

@@ -20,6 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.compat.pymc import ParameterValueError
 from pymc_flymc.graphs.affine import constant_jacobian, write_out_products
 from pymc_flymc.graphs.tools import check_integers, fold_constants
+from pymc_flymc.kernels.following import NO_FOLLOWING, Following
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 from pymc_flymc.kernels.shifts import NO_SHIFTS, Shifts
 
@@ -101,6 +102,7 @@ class DensityGraph:
     scales: SharedScales = NO_SCALES  #: Scales of effects in theta, in the centred parametrisation.
     #: Directions along which no row's predictor changes, and scales that they depend on.
     shifts: Shifts = NO_SHIFTS
+    following: Following = NO_FOLLOWING  #: Effects that follow scales along trajectories.
 
     @property
     def n_coefficients(self) -> int:

@@ -461,6 +461,8 @@ def rows_of_factor(
 
 #: Smaller differences of coefficients, relative to the largest, are rounding errors.
 COEFFICIENT_ROUNDING = 1e-9
+#: Elements of larger variables are not tried one by one.
+FEW = 20
 #: Smallest trial change of a scale's logarithm; no two elements' changes are the same.
 NON_CENTRED_CHANGE = 0.25
 
@@ -472,7 +474,8 @@ def find_non_centred_effects(
 
     A wrong guess costs speed, not correctness: moves are exact for any elements. A scale is a
     variable of one element, or a variable of several. Then each element has an effect, or a row or
-    a column of effects. `coefficients` is w(theta), and no element of theta must be zero by chance.
+    a column of effects, or variables of its own, as in ``tau[0] * z``. `coefficients` is w(theta),
+    and no element of theta must be zero by chance.
     """
     at = coefficients(theta)
     rounding = COEFFICIENT_ROUNDING * np.max(np.abs(at), initial=1.0)
@@ -483,20 +486,18 @@ def find_non_centred_effects(
     def is_rounding(difference: np.ndarray) -> bool:
         return bool(np.all(np.abs(difference) <= rounding))
 
-    found = [NO_SCALES]
-    for scale, shape in zip(layout.places, layout.shapes, strict=True):
+    def find(scale: slice, shape: tuple[int, ...]) -> SharedScales:
         size = scale.stop - scale.start
-        if not 0 < size <= LARGEST:
-            continue
         once, twice = (change(_with(theta, scale, n * NON_CENTRED_CHANGE)) for n in (1.0, 2.0))
         # Coefficients are a + b exp(log scale), or else this is not a scale.
         if is_rounding(once) or not is_rounding(twice - (1.0 + np.exp(NON_CENTRED_CHANGE)) * once):
-            continue
+            return NO_SCALES
         shift = NON_CENTRED_CHANGE * (1.0 + np.arange(size) / size)
         moved = _with(theta, scale, shift)
         of_scale, effects, owners = change(moved), [], []
         for place, effects_shape in zip(layout.places, layout.shapes, strict=True):
-            for owner in _owners(shape, effects_shape) if place != scale else ():
+            is_other = place.stop <= scale.start or scale.stop <= place.start
+            for owner in _owners(shape, effects_shape) if is_other else ():
                 growth = theta[place] * np.expm1(shift[owner])
                 of_effects = change(_with(theta, place, growth))
                 touched = np.abs(of_effects) > rounding
@@ -505,8 +506,19 @@ def find_non_centred_effects(
                     effects.append(np.arange(place.start, place.stop))
                     owners.append(owner)
                     break
-        if effects and is_rounding(change(moved)):
-            found.append(_scales(scale.start, np.concatenate(effects), np.concatenate(owners)))
+        if not effects or not is_rounding(change(moved)):
+            return NO_SCALES
+        return _scales(scale.start, np.concatenate(effects), np.concatenate(owners))
+
+    found = [NO_SCALES]
+    for place, shape in zip(layout.places, layout.shapes, strict=True):
+        size = place.stop - place.start
+        if not 0 < size <= LARGEST:
+            continue
+        found.append(find(place, shape))
+        if 1 < size <= FEW and found[-1] is NO_SCALES:
+            elements = range(place.start, place.stop)
+            found += [find(slice(i, i + 1), ()) for i in elements]
     return SharedScales.joined(found)
 
 

@@ -26,7 +26,8 @@ def diagonal_geometry(geometry: Geometry) -> Geometry:
     for direction, more in zip(geometry.directions, geometry.stretch, strict=True):
         scale = np.sqrt(scale**2 + ((1.0 + more) ** 2 - 1.0) * alone.spread(direction) ** 2)
     empty = np.empty(0, np.int64)
-    return Geometry(geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((0, d)))
+    parts = geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((0, d))
+    return Geometry(*parts, following=geometry.following)
 
 
 def isotropic_geometry(geometry: Geometry) -> Geometry:
@@ -47,7 +48,7 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
         A chain's standardised coordinates while it tuned.
     """
     n, mean = len(draws), draws.mean(axis=0)
-    draws, centre = draws - mean, geometry.unstandardise(n / (n + CONFIRMING) * mean)
+    draws, centre = draws - mean, geometry.centre + geometry.spread(n / (n + CONFIRMING) * mean)
     if len(geometry.stretch):
         along = draws @ geometry.directions.T
         sds = np.sqrt((np.sum(along**2, axis=0) + CONFIRMING) / (n + CONFIRMING))
@@ -131,6 +132,8 @@ TARGET_AUTOCORRELATION = 0.1
 #: And where a transition takes long, for at least a third of an effective draw per draw: two
 #: transitions are worth less than twice one, and draws of one are soon there.
 LARGEST_AUTOCORRELATION = 0.5
+#: An autocorrelation is not the noise of many if it is beyond their mean by so many times that.
+CLEARLY = 1.5
 #: Ends of the tuning windows, as fractions of the tuning steps.
 WINDOWS = (0.1, 0.2, 0.35, 0.6, 1.0)
 
@@ -230,6 +233,9 @@ def slowest_autocorrelation(draws: np.ndarray) -> float:
     power = np.maximum(power, np.finfo(float).tiny)
     # (Of equal draws their mean leaves zeros, or what rounding makes of it.)
     lag_one = np.where(stuck, 1.0, 2.0 * np.einsum("ij,ij->j", after, before) / power)
-    # Less the noise that the largest of many estimates carries.
+    # Less the noise that the largest of many estimates carries, unless it is far beyond all noise,
+    # as that of a scale among many effects.
+    largest, mean = np.max(lag_one), np.mean(lag_one)
     noise = np.sqrt(2.0 * np.log(len(lag_one) + 1.0) / len(draws))
-    return float(np.clip(np.max(lag_one) - noise, np.mean(lag_one), 0.98))
+    noise = noise if largest - mean < CLEARLY * noise else 1.0 / np.sqrt(len(draws))
+    return float(np.clip(largest - noise, mean, 0.98))

@@ -17,6 +17,7 @@ from pymc_flymc.agreement.comparison import check_agreement
 from pymc_flymc.agreement.compiled import check_compiled, check_rounded_sums
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density, nearby
+from pymc_flymc.anchor.following_effects import find_following
 from pymc_flymc.anchor.funnels import warn_of_funnels
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.anchor.moving_shifts import find_shifts
@@ -132,7 +133,8 @@ def read(
     if kept is None:
         warn_of_funnels(density, at, scales, layout)
     shifts = find_shifts(density, found.regressions, at, scales)
-    graph = replace(graph, scales=scales, shifts=shifts)
+    following = find_following(density, at, scales)
+    graph = replace(graph, scales=scales, shifts=shifts, following=following)
     watch.lap("reading_time")
     return Setup(
         graph=graph,

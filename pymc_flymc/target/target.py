@@ -214,12 +214,16 @@ class Target:
     def density_at_centre(self, others: np.ndarray) -> float:
         """Return `density` at the centre of the geometry, given variables of other step methods."""
         statistics = np.concatenate([self.statistics, others])
-        return self.density(self.geometry.centre, statistics, np.empty(self.n_slopes))
+        return self.density(self._centre, statistics, np.empty(self.n_slopes))
+
+    @property
+    def _centre(self) -> np.ndarray:
+        return self.geometry.unstandardise(np.zeros(len(self.geometry.centre)))
 
     def seconds(self, others: np.ndarray) -> float:
         """Return the time of one evaluation without rows: the median of a few."""
         arguments = (
-            self.geometry.centre,
+            self._centre,
             np.concatenate([self.statistics, others]),
             np.empty(self.n_slopes),
         )
@@ -287,6 +291,8 @@ def build_target(
     with doing("preparing tables of all rows"):
         parts, data = _tables(problems, bounds, graph.sizes, resampling, spec, n_exact)
     geometry = problems[0].anchor.geometry
+    if spec.gradients and not spec.local:
+        geometry = geometry.followed(graph.following)
     return Target(graph, parts, n_others, geometry, data, spec, n_exact, effects)
 
 

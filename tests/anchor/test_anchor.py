@@ -88,7 +88,7 @@ def test_geometry_in_kernels(form):
     theta, out = np.empty_like(v), np.empty_like(v)
     unstandardise(geometry, v, theta)
     np.testing.assert_allclose(theta, geometry.unstandardise(v), rtol=1e-12)
-    standardise_gradient(geometry, gradient.copy(), out)
+    standardise_gradient(geometry, geometry.centre, gradient.copy(), out)
     np.testing.assert_allclose(out, geometry.standardise_gradient(gradient), rtol=1e-12)
 
 

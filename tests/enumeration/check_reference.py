@@ -16,9 +16,10 @@ from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels import hamiltonian, rescaling, slice, surrogate
 from pymc_flymc.kernels.brightness import brighten, make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.following import Following
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native_graphs import Jacobian
-from pymc_flymc.kernels.posterior import Posterior, make_chain
+from pymc_flymc.kernels.posterior import Posterior, copy, copy_state, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.kernels.shared_scales import (
     CENTRED,
@@ -48,10 +49,43 @@ GEOMETRY = Geometry(
     directions=DIRECTION[None],
     stretch=np.array([STRETCH]),
 )
-# theta = centre + MATRIX v, by hand.
+#: theta[0] may follow theta[1], around a location that depends on it, too.
+SHARE, POWER, ORIGIN, AROUND, DISTANCE = 0.6, 0.8, -0.1, (0.3, 0.5), 0.4
+if sys.argv[-1].endswith("following"):
+    around = Locations(
+        np.array([AROUND[0]]), np.array([0, 1]), np.array([1]), np.array([AROUND[1]])
+    )
+    effect = map(np.array, ([0, 1], [0], [SHARE], [DISTANCE]))
+    scale = map(np.array, ([0, 1], [1], [POWER], [ORIGIN], [1.0]))
+    GEOMETRY = GEOMETRY._replace(following=Following(*effect, around, *scale))
+# x = centre + MATRIX v, by hand.
 MATRIX = np.array([[0.6, -0.5 * 0.8], [0.0, 0.8]])
 MATRIX = MATRIX @ (np.eye(2) + STRETCH * np.outer(DIRECTION, DIRECTION))
 LENGTH = 2.0
+
+
+def stretch_of(x):
+    """Return how much theta[0] is stretched around what, and moved, by hand."""
+    if not sys.argv[-1].endswith("following"):
+        return 1.0, 0.0, 0.0
+    change = POWER * (x[1] - ORIGIN)
+    precision = 1.0 - SHARE + SHARE * np.exp(-2.0 * change)
+    mean = DISTANCE * (np.exp(-change) / precision - precision**-0.5)
+    return precision**-0.5, AROUND[0] + AROUND[1] * x[1], mean
+
+
+def theta_of(v):
+    x = GEOMETRY.centre + MATRIX @ v
+    factor, around, mean = stretch_of(x)
+    return np.array([around + factor * (x[0] - around) + mean, x[1]])
+
+
+def v_of(theta):
+    factor, around, mean = stretch_of(theta)
+    x = np.array([around + (theta[0] - around - mean) / factor, theta[1]])
+    return np.linalg.solve(MATRIX, x - GEOMETRY.centre)
+
+
 #: theta[1] is the scale of theta[0], around a number, which counts as two effects; then theta[0]
 #: that of theta[1], around itself, which leaves it in its place; then theta[1] multiplies theta[0].
 POWERS = [CENTRED, CENTRED, CENTRED, NON_CENTRED]
@@ -152,6 +186,12 @@ def hamiltonian_reference(rng, log_p, v, step, length):
     return (new if rng.standard_exponential() > -np.log(accept) else v), accept
 
 
+def walk_reference(rng, log_p, v, scale):
+    new = v + scale * rng.standard_normal(len(v))
+    log_accept = min(0.0, log_p(new) - log_p(v))
+    return (new if rng.standard_exponential() > -log_accept else v), np.exp(log_accept)
+
+
 def slice_reference(rng, log_p, v, widths, random):
     directions = np.eye(len(v))
     if random:
@@ -181,20 +221,22 @@ def rescaling_reference(rng, log_p, v):
     for scale, effect, centre, power in rescaling.REPEATS * moves:
         width = np.exp(np.log(0.02) + np.log(100.0) * rng.random())
         change = width * rng.standard_normal()
-        theta = GEOMETRY.centre + MATRIX @ v
+        theta = theta_of(v)
         theta[scale] += change
         if centre is not None:
             theta[effect] = centre + np.exp(power * change) * (theta[effect] - centre)
-        new = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
+        new = v_of(theta)
         log_accept = min(0.0, log_p(new) - log_p(v) + power * change)
         v = new if rng.standard_exponential() > -log_accept else v
         accepts.append(np.exp(log_accept))
-    at_centre = np.linalg.solve(MATRIX, [0.7 * np.exp(-GEOMETRY.centre[1]), 0.0])
+    shifted = theta_of(np.zeros(2))
+    shifted[0] += 0.7 * np.exp(-shifted[1])
+    at_centre = v_of(shifted)
     for _ in range(rescaling.REPEATS):
         width = np.exp(np.log(0.5) + np.log(10.0) * rng.random()) / np.linalg.norm(at_centre)
-        theta = GEOMETRY.centre + MATRIX @ v
+        theta = theta_of(v)
         theta[0] += width * rng.standard_normal() * 0.7 * np.exp(-theta[1])
-        new = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
+        new = v_of(theta)
         log_accept = min(0.0, log_p(new) - log_p(v))
         v = new if rng.standard_exponential() > -log_accept else v
     return v, np.mean(accepts)
@@ -257,7 +299,7 @@ def posterior():
 
 def state(theta, z):
     chain, bright = make_chain(2, 2 + 2 * TWO, N), make_bright_set(N)
-    chain.v[:], chain.theta[:] = np.linalg.solve(MATRIX, theta - GEOMETRY.centre), theta
+    chain.v[:], chain.theta[:] = v_of(theta), theta
     chain.w[:], *_, chain.log_density[0] = density_gradient(theta, None)
     chain.log_density[0] += np.sum(log_bounds(theta)[EXACT])
     odds = np.empty(N)
@@ -267,13 +309,37 @@ def state(theta, z):
     return chain, bright
 
 
-def rescale_by_surrogate(rng, target, chain, bright, scratch):
-    """As `rescaling.rescale`, where rows EXACT are not in the density."""
+def make_surrogate():
+    """Rows EXACT are not in the density."""
     rows = Rows(X[EXACT], np.empty((0, 1)), 0, CONSTANTS[EXACT])
     numbers = np.arange(len(EXACT), dtype=np.int32)
     walker = make_chain(2, 2, len(EXACT))
     exact = Surrogate(None, rows, numbers, remainder_gradient, walker)
-    proposals = surrogate.new_surrogate_proposals(2, 2, LENGTH, 0.8)
+    return exact, surrogate.new_surrogate_proposals(2, 2, LENGTH, 0.8)
+
+
+def follow_walker(rng, theirs, target, chain, scratch):
+    """Update a walker from the chain's state; return how far it is from the textbook's."""
+    exact, proposals = make_surrogate()
+    dynamics, walker = proposals.dynamics, exact.walker
+    copy_state(chain, walker)
+    copy(walker.v, walker.v_new)
+    surrogate.log_surrogate(target, exact, dynamics, walker, scratch)
+    copy(dynamics.force, dynamics.kept_force)
+    surrogate.update_walker(rng, target, exact, proposals, scratch)
+
+    def log_q(v):
+        theta = theta_of(v)
+        return log_density(theta) + np.log(stretch_of(theta)[0])
+
+    step = np.exp(dynamics.step_size.log_step[0])
+    v, _ = hamiltonian_reference(theirs, log_q, chain.v.copy(), step, LENGTH)
+    return np.max(np.abs(walker.theta - theta_of(v)))
+
+
+def rescale_by_surrogate(rng, target, chain, bright, scratch):
+    """As `rescaling.rescale`, where rows EXACT are not in the density."""
+    exact, proposals = make_surrogate()
     surrogate.rescale(rng, target, exact, proposals, chain, bright, scratch)
     expected = log_density(chain.theta) + np.sum(log_bounds(chain.theta)[EXACT])
     assert abs(chain.log_density[0] - expected) < 1e-9
@@ -293,17 +359,27 @@ def compare(kernel, seed):
     slices.width[:] = 0.3 if FEW else 0.7  # short: intervals have to be extended
 
     def log_p(v):
-        return log_joint(GEOMETRY.centre + MATRIX @ v, z)
+        theta = theta_of(v)
+        # Moves of scales are compared by the density of theta.
+        of_v = 0.0 if kernel.startswith("rescaling") else np.log(stretch_of(theta)[0])
+        return log_joint(theta, z) + of_v
 
     density_and_gradient(target, chain.theta, chain.w, dynamics.gradient)
     ours, theirs = np.random.default_rng(seed), np.random.default_rng(seed)
-    v = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
+    v = v_of(theta)
     worst, moved = 0.0, 0
     for _ in range(N_UPDATES):
         before, accept = v, 1.0
         if kernel.startswith("slice"):
             slice.update_theta(ours, target, slices, chain, bright, scratch)
             v, expected = slice_reference(theirs, log_p, v, slices.width, random)
+        elif kernel.startswith("surrogate"):
+            far = follow_walker(ours, theirs, target, chain, scratch)
+            exact, proposals = make_surrogate()
+            proposals.log_scale[0] = 0.0
+            accept = surrogate.walk(ours, target, exact, proposals, chain, bright, scratch)
+            v, expected = walk_reference(theirs, log_p, v, 1.0)
+            accept += far
         elif kernel.startswith("rescaling"):
             if RIDGE:
                 rescale_by_surrogate(ours, target, chain, bright, scratch)
@@ -316,7 +392,7 @@ def compare(kernel, seed):
             step = np.exp(dynamics.step_size.log_step[0])
             v, expected = hamiltonian_reference(theirs, log_p, v, step, length)
         moved += np.any(v != before)
-        distance = np.max(np.abs(chain.theta - GEOMETRY.centre - MATRIX @ v))
+        distance = np.max(np.abs(chain.theta - theta_of(v)))
         odds = np.empty(N)
         log_factor((X @ coefficients(chain.theta))[:, None], CONSTANTS, None, odds)
         k = bright.count[0]

@@ -35,7 +35,7 @@ def test_gradients_are_pulled_back_by_the_transpose(either, mixing):
     either = either._replace(pairs=np.array([[1, 0, 1]]), mixing=np.array([mixing]))
     gradient, out = np.random.default_rng(2).normal(size=5), np.empty(5)
     expected = jacobian_of(either).T @ gradient
-    standardise_gradient(either, gradient, out)
+    standardise_gradient(either, np.zeros(5), gradient, out)
     np.testing.assert_allclose(out, expected, rtol=1e-12)
 
 

@@ -3,6 +3,62 @@
 from tests.mutants.mutant import Rows
 
 MUTANTS: Rows = {
+    "kernels/following.py": [
+        (
+            "effects around an element of theta whatever its weight",
+            "total += locations.weight[t] * theta[locations.place[t]]",
+            "total += theta[locations.place[t]]",
+            "tests/kernels/test_rescaling.py",
+        ),
+        (
+            "effects around what belongs to the first of them",
+            "    for t in range(locations.first[i], locations.first[i + 1]):\n        total",
+            "    for t in range(locations.first[0], locations.first[1]):\n        total",
+            "rescaling",
+        ),
+        (
+            "effects that do not go back as they came",
+            "(theta[j] - around - following.distance[i] * (g - f)) / f",
+            "(theta[j] - around - following.distance[i] * g) / f",
+            "rescaling-following",
+        ),
+        (
+            "Jacobian of effects that follow with the wrong sign",
+            "total -= 0.5 * np.log(1.0 - share + share * shrinking * shrinking)",
+            "total += 0.5 * np.log(1.0 - share + share * shrinking * shrinking)",
+            "hamiltonian-following",
+        ),
+        (
+            "Jacobian left out of the force",
+            "each * (rate * stretched + of_mean) + rate",
+            "each * (rate * stretched + of_mean)",
+            "hamiltonian-following",
+        ),
+        (
+            "effects that follow left out of the force on their scale",
+            "each * (rate * stretched + of_mean) + rate",
+            "each * of_mean + rate",
+            "hamiltonian-following",
+        ),
+        (
+            "means of effects that follow left out of the force on their scale",
+            "each * (rate * stretched + of_mean) + rate",
+            "each * rate * stretched + rate",
+            "hamiltonian-following",
+        ),
+        (
+            "force on a location as if effects did not follow around it",
+            "(1.0 - f) * locations.weight[t] * each",
+            "0.0 * locations.weight[t] * each",
+            "hamiltonian-following",
+        ),
+        (
+            "scales that are followed whatever their power",
+            "change += following.power[t] * (",
+            "change += 1.0 * (",
+            "hamiltonian-following",
+        ),
+    ],
     "kernels/joint.py": [
         (
             "weight not renewed after a walk",
@@ -89,7 +145,7 @@ MUTANTS: Rows = {
     "kernels/shifts.py": [
         (
             "moves along a shift whose width depends on the state",
-            "add_shift(shifts, k, 1.0, geometry.centre, theta)",
+            "add_shift(shifts, k, 1.0, theta, theta)",
             "add_shift(shifts, k, 1.0, chain.theta, theta)",
             "rescaling",
         ),
@@ -156,18 +212,6 @@ MUTANTS: Rows = {
             "rescaling",
         ),
         (
-            "effects around an element of theta whatever its weight",
-            "total += locations.weight[t] * theta[locations.place[t]]",
-            "total += theta[locations.place[t]]",
-            "tests/kernels/test_rescaling.py",
-        ),
-        (
-            "effects around what belongs to the first of them",
-            "for t in range(locations.first[i], locations.first[i + 1]):",
-            "for t in range(locations.first[0], locations.first[1]):",
-            "rescaling",
-        ),
-        (
             "changes of scale always accepted",
             "move(rng, log_jacobian, *arguments)",
             "move(rng, np.inf, *arguments)",
@@ -226,6 +270,24 @@ MUTANTS: Rows = {
         ),
     ],
     "kernels/surrogate.py": [
+        (
+            "Jacobian of effects that follow left out where a trajectory begins",
+            "walker.log_density[0] + log_volume(posterior.geometry.following, walker.theta)",
+            "walker.log_density[0]",
+            "surrogate-following",
+        ),
+        (
+            "Jacobian of effects that follow left out of a trajectory",
+            "return log_density + log_volume(posterior.geometry.following, chain.theta_new)",
+            "return log_density",
+            "surrogate-following",
+        ),
+        (
+            "Jacobian of effects that follow left out of a walk",
+            "log_volume(following, chain.theta_new) - log_volume(following, chain.theta)",
+            "0.0",
+            "surrogate-following",
+        ),
         (
             "weight of the old state stale after a trajectory",
             "        chain.log_weight[0] = weight\n",

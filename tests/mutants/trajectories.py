@@ -5,6 +5,18 @@ from tests.mutants.mutant import Rows
 MUTANTS: Rows = {
     "kernels/hamiltonian.py": [
         (
+            "Jacobian of effects that follow left out of a trajectory",
+            "log_density += log_volume(posterior.geometry.following, chain.theta_new)",
+            "pass",
+            "hamiltonian-following",
+        ),
+        (
+            "Jacobian of effects that follow left out where a trajectory begins",
+            "log_density += log_volume(posterior.geometry.following, chain.theta)",
+            "pass",
+            "hamiltonian-following",
+        ),
+        (
             "bright rows left out of the energy",
             "return log_density + bright_force(",
             "return log_density + 0.0 * bright_force(",

@@ -56,6 +56,12 @@ EACH = {f"local_log__[{i}]": [f"z[{i}]"] for i in range(3)}
         (lambda: pm.math.exp(pm.Normal("log_tau")) * z(3), {"log_tau": Z3}),
         (lambda: (np.ones((4, 3)) + np.eye(4, 3)) @ (tau() * z(3)), {"tau_log__": Z3}),
         (lambda: columns() * z(3), EACH),
+        (
+            lambda: pm.math.concatenate(
+                [(own := columns())[0] * z(2, name="a"), (own[2] * z(name="b"))[None]]
+            ),
+            {"local_log__[0]": ["a[0]", "a[1]"], "local_log__[2]": ["b"]},
+        ),
         (lambda: tau() * columns() * z(3), {"tau_log__": Z3} | EACH),
         (
             lambda: columns(n=2) * z(3, 2),

@@ -102,3 +102,13 @@ def test_all_rows_are_dear_where_they_are_many():
     with pm.Model():
         pm.Bernoulli("y", logit_p=X @ pm.Normal("b", 0, 1, shape=2), observed=y)
         assert FireflyHMC(bound=None).sampler.autocorrelation == LARGEST_AUTOCORRELATION
+
+
+def test_one_slow_coordinate_among_many_is_seen():
+    """Before, it was taken for noise: of a thousand, 0.25 was taken off."""
+    rng = np.random.default_rng(2)
+    draws = rng.normal(size=(200, 1000))
+    assert slowest_autocorrelation(draws) < 0.1
+    for i in range(1, 200):
+        draws[i, 7] = 0.8 * draws[i - 1, 7] + 0.6 * draws[i, 7]
+    assert 0.6 < slowest_autocorrelation(draws) < 0.85

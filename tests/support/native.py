@@ -6,10 +6,10 @@ from numba import jit, njit
 from pymc_flymc.kernels import (
     brightness,
     dark_rates,
+    following,
     fresh_brightness,
     geometry,
     posterior,
-    rescaling,
     rows,
     trajectory,
 )
@@ -43,7 +43,9 @@ accept_conditional_update, log_ratio_at = map(
 density_and_gradient, row_force = map(
     from_python, (trajectory.density_and_gradient, trajectory.row_force)
 )
-location_of = from_python(rescaling.location_of)
+location_of, gather_gradient, log_volume = map(
+    from_python, (following.location_of, following.gather_gradient, following.log_volume)
+)
 adapt_step = from_python(trajectory.adapt_step)
 draw_bright, sort = map(from_python, (fresh_brightness.draw_bright, fresh_brightness.sort))
 add_rows, row_predictors = map(from_python, (rows.add_rows, rows.row_predictors))
