@@ -13,7 +13,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 
 from pymc_flymc.out_of_core.arrays import check_repeatable, is_dask
 from pymc_flymc.out_of_core.columns import ArrayColumn, Column, as_column
-from pymc_flymc.out_of_core.frames import Labels, labels_of, of_fragments
+from pymc_flymc.out_of_core.frames import Labels, of_fragments
 from pymc_flymc.out_of_core.source import PARTITION, LocalSource, RowSource
 from pymc_flymc.reporting import log, number_of
 from pymc_flymc.settings import check
@@ -81,7 +81,7 @@ def of_table(table: Any, model: Model) -> Any:
     return found
 
 
-def source_of(data: object, client: Any = None, model: Model | None = None) -> RowSource:
+def source_of(data: object, client: Any = None, labels: Labels | None = None) -> RowSource:
     """Return the source of all rows of some data containers.
 
     Parameters
@@ -91,8 +91,8 @@ def source_of(data: object, client: Any = None, model: Model | None = None) -> R
     client : distributed.Client or str, optional
         Client of a Dask cluster, or its scheduler's address, for arrays of any kind: its workers
         open files themselves. By default the client that is open, if the arrays are Dask's.
-    model : Model, optional
-        Whose coordinates are the groups that columns of tables hold.
+    labels : Labels, optional
+        Of the groups that columns of tables hold.
 
     Raises
     ------
@@ -103,7 +103,6 @@ def source_of(data: object, client: Any = None, model: Model | None = None) -> R
     check(good, "data", 'a dict of arrays by names of pm.Data containers: {"X": X, "y": y}', data)
     assert isinstance(data, Mapping)
     columns: dict[str, Column] = {}
-    labels = Labels() if model is None else labels_of(model)
     for name, values in data.items():
         column = as_column(name, values, labels)
         check(column is not None, f"data= of {name!r}", KINDS, values)

@@ -1,13 +1,13 @@
 """Columns of data frames, of pandas or Dask, as arrays of numbers, and labels of groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from pymc.model.core import Model
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Constant
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.scalar.basic import Cast
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
@@ -30,10 +30,14 @@ class Labels:
         From containers that index effects to the coordinates of these.
     coords : mapping
         All coordinates by their names: a column of strings or categories may have such a name.
+    own_codes : bool
+        Categories without coordinates may be read as their own codes: the rows will be compared
+        with those in the model.
     """
 
     indexed: Mapping[Index, Sequence[Any]] = field(default_factory=dict)
     coords: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    own_codes: bool = True
 
     def of_index(self, container: str, place: int) -> Sequence[Any] | None:
         """Return the coordinates that a column of a container indexes."""
@@ -44,8 +48,8 @@ class Labels:
         return self.coords.get(container, self.coords.get(str(column)))
 
 
-def labels_of(model: Model) -> Labels:
-    """Return the labels of groups that a model has.
+def labels_of(model: Model, graphs: Iterable[Variable] = (), own_codes: bool = True) -> Labels:
+    """Return the labels of groups that a model has, or further graphs of its variables.
 
     In ``pm.Normal("effect", dims="carrier")[number]`` the container `number` holds places among the
     coordinates of `carrier`.
@@ -57,7 +61,7 @@ def labels_of(model: Model) -> Labels:
     """
     coords = {name: list(each) for name, each in model.coords.items() if each is not None}
     found: dict[Index, str] = {}
-    for node in toposort([*model.basic_RVs, *model.potentials, *model.deterministics]):
+    for node in toposort([*model.basic_RVs, *model.potentials, *model.deterministics, *graphs]):
         if not isinstance(node.op, AdvancedSubtensor):
             continue
         axes = _axes(node.inputs[0], model)
@@ -74,7 +78,7 @@ def labels_of(model: Model) -> Labels:
                     "depend on the effect. Give both effects the same dimension, or write a "
                     "container for each"
                 )
-    return Labels({of: coords[dim] for of, dim in found.items()}, coords)
+    return Labels({of: coords[dim] for of, dim in found.items()}, coords, own_codes)
 
 
 def _axes(graph: Any, model: Model) -> tuple[str | None, ...]:
@@ -181,6 +185,12 @@ def _plain(name: str, place: int, series: Any, known: Labels) -> Plain:
         return Plain(plain)
     if labels is None:
         labels = known.of_name(name, column)
+    if labels is None and kind == "category" and not known.own_codes:
+        raise ValueError(
+            f"data= of {name!r}: the column {column!r} holds categories, whose codes may be of "
+            "other groups in another table, and the model has no coordinates for them: "
+            f"{_way_out(kind)}; or give the places of the effects, as an array"
+        )
     # Dask may not know the categories before it reads.
     if labels is None and kind == "category" and getattr(series.cat, "known", True):
         labels = list(dtype.categories)

@@ -22,6 +22,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.out_of_core.data_setting import of_table, source_of
 from pymc_flymc.out_of_core.design_builder import cast_rows
+from pymc_flymc.out_of_core.frames import labels_of
 from pymc_flymc.out_of_core.source import Partition, Values
 from pymc_flymc.out_of_core.stored_model import containers_of
 from pymc_flymc.reading.row_axes import check_rows_alone
@@ -73,7 +74,8 @@ def random_rows(
     check(is_number(n) and n >= 1 and n == int(n), "n", "a number of rows, 1 or more", n)
     model = modelcontext(model)
     with reporting("random_rows"):
-        source = source_of(of_table(data, model), client, model)
+        labels = labels_of(model, own_codes=False)
+        source = source_of(of_table(data, model), client, labels)
         rng = np.random.default_rng(random_seed)
         numbers = np.sort(rng.choice(source.n_rows, min(int(n), source.n_rows), replace=False))
         parts = list(source.map(partial(_some_of, numbers)))
@@ -145,9 +147,16 @@ def summarize_rows(
     ...     fitted = summarize_rows(idata, {"chance": chance}, data={"X": X, "y": y})
     """
     check(is_number(draws) and draws >= 1, "draws", "a number of draws, 1 or more", draws)
+    for name, graph in expressions.items():
+        if not isinstance(graph, TensorVariable) or graph.ndim != 1:
+            raise UnsupportedModelError(
+                f"the expression {name!r} is no vector of one number for each row of data=: "
+                "give several columns one by one, as p[:, 0]"
+            )
     model = modelcontext(model)
     with reporting("summarize_rows"):
-        source = source_of(of_table(data, model), client, model)
+        labels = labels_of(model, expressions.values(), own_codes=False)
+        source = source_of(of_table(data, model), client, labels)
         containers = containers_of(model, source)
         work = RowSummary.of(model, expressions, containers, _some_draws(idata, int(draws)))
         if to is None:
@@ -213,11 +222,6 @@ class RowSummary:
             If an expression is not a function of each row alone, or needs a variable without draws.
         """
         for name, graph in expressions.items():
-            if not isinstance(graph, TensorVariable) or graph.ndim != 1:
-                raise UnsupportedModelError(
-                    f"the expression {name!r} is no vector of one number for each row of data=: "
-                    "give several columns one by one, as p[:, 0]"
-                )
             check_rows_alone([graph], [], containers, name)
         above = set(ancestors(list(expressions.values())))
         used: list[Any] = [v for v in model.free_RVs if v in above]

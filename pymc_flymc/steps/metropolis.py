@@ -167,10 +167,11 @@ class FireflyMH(FireflyStep):
         if data is not None:
             from pymc_flymc.out_of_core.data_setting import check_head, of_table, source_of
             from pymc_flymc.out_of_core.feasibility import check_out_of_core
+            from pymc_flymc.out_of_core.frames import labels_of
 
             check_out_of_core(bound, brightness, proposal, kernel, transitions)
             of = modelcontext(model)
-            source = source_of(of_table(data, of), client, of)
+            source = source_of(of_table(data, of), client, labels_of(of))
             check_head(source, of)
         self._settings = brightness, proposal, kernel
         common = vars, bound, brightness, transitions, anchor, model, rng, initial_point, checkpoint

@@ -110,6 +110,28 @@ def test_what_is_none_of_each_row(model, idata):
             summarize_rows(az.from_dict({"posterior": {"b": BETA}}), {"eta": eta}, data=DATA)
 
 
+def test_codes_of_categories_of_another_table(idata):
+    """They may be of other groups: only a step has rows to compare them with."""
+    pandas = pytest.importorskip("pandas")
+    table = {"group": pandas.Series(["b", "c"], dtype="category")}
+    with pm.Model():
+        of_rows = pm.Normal("beta", shape=2)[pm.Data("group", [0, 1])]
+        with pytest.raises(ValueError, match="'group' holds categories, whose codes"):
+            summarize_rows(idata, {"of_rows": of_rows}, data=table)
+        with pytest.raises(ValueError, match="'group' holds categories, whose codes"):
+            random_rows(table, 2)
+
+
+def test_ids_are_read_by_the_coordinates_of_the_effects_of_an_expression(idata):
+    """The model itself need not have the container."""
+    pandas = pytest.importorskip("pandas")
+    with pm.Model(coords={"letter": [1, 0]}):
+        of_rows = pm.Normal("beta", dims="letter")[pm.Data("group", [0, 1])]
+        table = {"group": pandas.Series([0, 0, 1])}
+        found = summarize_rows(idata, {"of_rows": of_rows}, data=table, draws=60)["of_rows_mean"]
+    np.testing.assert_allclose(found, BETA.mean(axis=(0, 1))[[1, 1, 0]])
+
+
 def test_random_rows_are_of_all(model, idata):
     numbers, rows = random_rows(DATA, 200, random_seed=3, model=model)
     assert len(np.unique(numbers)) == 200 and (np.diff(numbers) > 0).all()

@@ -103,7 +103,7 @@ def test_groups_by_the_coordinate_of_the_effects_that_they_index(kind):
     if kind == "by another name":
         data = {"group": NAMES["group"].rename("answer"), "y": NAMES["y"]}
     with of_groups(TABLE["group"].to_numpy()[:40], ["no", "yes", "maybe"]) as model:
-        source = source_of(of_table(data, model), model=model)
+        source = source_of(of_table(data, model), labels=labels_of(model))
     np.testing.assert_array_equal(source.partitions[0].read(slice(None))["group"], TABLE["group"])
 
 
@@ -112,7 +112,7 @@ def test_the_model_numbers_groups_as_categories_do():
     categories = NAMES.astype({"group": "category"})
     codes = categories["group"].cat.codes.to_numpy()
     with of_groups(codes[:40]) as model:
-        source = source_of(of_table(categories, model), model=model)
+        source = source_of(of_table(categories, model), labels=labels_of(model))
     np.testing.assert_array_equal(source.partitions[0].read(slice(None))["group"], codes)
     with (
         of_groups(TABLE["group"].to_numpy()[:40]),
@@ -138,7 +138,7 @@ def test_codes_of_several_columns_and_of_arrow_are_compared_too(given):
     for own, good in zip(codes, (False, True), strict=True):
         with pm.Model() as made:
             pm.Data("G", np.column_stack([own, own])[:40] if several else own[:40])
-        source = source_of({"G": kept}, model=made)
+        source = source_of({"G": kept}, labels=labels_of(made))
         if good:
             check_head(source, made)
             continue
@@ -187,7 +187,7 @@ def test_integer_ids_are_read_by_the_coordinates_of_the_effects(kind, tmp_path):
     table["columns"] = lambda: column_of(TABLE)
     given = parquet(tmp_path) if kind == "parquet" else table[kind]()
     with of_ids(places[:40]) as model:
-        source = source_of(of_table(given, model), model=model)
+        source = source_of(of_table(given, model), labels=labels_of(model))
         check_head(source, model)
     found = np.concatenate([each.read(slice(None))["group"] for each in source.partitions])
     np.testing.assert_array_equal(found, places)
@@ -214,7 +214,7 @@ def test_columns_of_a_container_that_index_effects():
         G = pm.Data("G", np.column_stack([places, both["other"]])[:40])
         r, s = pm.Normal("r", dims="lev"), pm.Normal("s", shape=3)
         pm.Normal("o", r[G[:, -2]] + s[G[:, 1]], observed=pm.Data("y", np.zeros(40)))
-    source = source_of({"G": both}, model=made)
+    source = source_of({"G": both}, labels=labels_of(made))
     check_head(source, made)
     found = source.partitions[0].read(slice(None))["G"]
     np.testing.assert_array_equal(found, np.column_stack([places, both["other"]]))
@@ -226,7 +226,7 @@ def test_a_container_that_indexes_effects_of_different_coordinates():
         eta = pm.Normal("r", dims="a")[g] + pm.Normal("s", dims="b")[g]
         pm.Normal("o", eta, observed=pm.Data("y", np.zeros(40)))
     with pytest.raises(ValueError, match="'g' indexes effects of the dim"):
-        source_of({"g": TABLE["group"]}, model=made)
+        source_of({"g": TABLE["group"]}, labels=labels_of(made))
 
 
 ROWS = {"X": TABLE[["a", "b"]].to_numpy(), "group": TABLE["group"], "y": TABLE["y"].to_numpy()}
