@@ -162,9 +162,7 @@ def test_sampled_as_it_is(what):
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-@pytest.mark.filterwarnings(
-    "ignore:Data in bought contains missing values:UserWarning"
-)
+@pytest.mark.filterwarnings("ignore:Data in bought contains missing values:UserWarning")
 @pytest.mark.parametrize("what", REFUSED)
 def test_refused_by_name(what):
     write, name = REFUSED[what]
