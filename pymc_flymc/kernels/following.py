@@ -28,6 +28,9 @@ import numpy as np
 from pymc_flymc.kernels.native import IntVector, Vector, kernel_part
 from pymc_flymc.kernels.shared_scales import Locations
 
+#: Effects follow changes of the logarithm up to this one, beyond which f could not be inverted.
+LARGEST_CHANGE = 300.0
+
 
 class Following(NamedTuple):
     """K sets of effects, each of which follows the same scales; E effects altogether.
@@ -70,6 +73,7 @@ class Following(NamedTuple):
             np.repeat(each, np.diff(self.first))
             for each in (np.add.reduceat(terms, self.first_scale[:-1]), self.multiplied)
         )
+        change = np.clip(change, -LARGEST_CHANGE, LARGEST_CHANGE)
         moving = self.share * np.exp(-2.0 * change)
         f = 1.0 / np.sqrt(1.0 - self.share + moving)
         g, rate = f**2 * np.exp(-multiplied * change), moving * f**2
@@ -98,7 +102,7 @@ def _shrinking(following, k, theta):
     change = 0.0
     for t in range(following.first_scale[k], following.first_scale[k + 1]):
         change += following.power[t] * (theta[following.scale[t]] - following.origin[t])
-    return np.exp(-change)
+    return np.exp(-min(max(change, -LARGEST_CHANGE), LARGEST_CHANGE))
 
 
 @kernel_part

@@ -151,12 +151,12 @@ CASES = {
         "one for all rows: a scalar alpha",
         lambda: pm.Weibull("y", positive(), exp(eta()), observed=POSITIVE),
     ),
-    "dispersions of groups": (
+    "dispersions of rows": (
         lambda: pm.NegativeBinomial(
-            "y", mu=exp(eta()), alpha=positive(shape=5)[GROUP], observed=COUNTS
+            "y", mu=exp(eta()), alpha=pm.math.log1pexp(eta("gamma")), observed=COUNTS
         ),
-        "one for all rows: a scalar alpha",
-        lambda: pm.NegativeBinomial("y", mu=exp(eta()), alpha=positive(), observed=COUNTS),
+        "alpha=pm.math.exp(tau)",
+        lambda: pm.NegativeBinomial("y", mu=exp(eta()), alpha=exp(eta("gamma")), observed=COUNTS),
     ),
     "concentration of angles": (
         lambda: pm.VonMises("y", mu=eta(), kappa=positive(), observed=x),

@@ -20,6 +20,7 @@ from pymc_flymc.sampling.reanchoring import Anchors
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import log_sigmoid, logistic_rows
 from tests.support.models import logistic_model, logistic_posterior
+from tests.support.native import arrays_of
 from tests.support.nuts import draws_of
 from tests.support.steps import advance, begin, drive
 
@@ -126,11 +127,11 @@ def test_nothing_moves_after_tuning(poor, monkeypatch):
     model, step = poor("hmc")
     bright_while_tuning(step, model, 300)
     target = step.chain.target
-    kept = [np.copy(a) for a in (target.statistics, *step.chain.geometry)]
+    kept = arrays_of((target.statistics, step.chain.geometry))
     monkeypatch.setattr(Anchors, "better", lambda *args: pytest.fail("a decision after tuning"))
     advance(step, model.initial_point(), 50)
     assert step.chain.target is target
-    for before, now in zip(kept, (target.statistics, *step.chain.geometry), strict=True):
+    for before, now in zip(kept, arrays_of((target.statistics, step.chain.geometry)), strict=True):
         np.testing.assert_array_equal(before, now)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.support.native import arrays_of
 from tests.support.steps import sample
 
 
@@ -24,7 +25,7 @@ def test_adaptation_ends_with_tuning(shared):
     step.stop_tuning()
     point, _ = step.step(point)
     frozen = settings_now()
-    geometry = [a.copy() for a in step.target.geometry]
+    geometry = arrays_of(step.target.geometry)
     statistics = step.target.statistics.copy()
     for _ in range(150):
         point, [stats] = step.step(point)
@@ -32,7 +33,7 @@ def test_adaptation_ends_with_tuning(shared):
         assert stats["transitions"] == frozen[-1]
     assert step.chain.kernel_parameters.gain[0] == 0.0
     np.testing.assert_array_equal(statistics, step.target.statistics)
-    for before, after in zip(geometry, step.target.geometry, strict=True):
+    for before, after in zip(geometry, arrays_of(step.target.geometry), strict=True):
         np.testing.assert_array_equal(before, after)
 
 

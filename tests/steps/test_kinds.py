@@ -7,6 +7,7 @@ import pytest
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
+from tests.support.native import arrays_of
 from tests.support.steps import STEPS, advance, drive, identical, sample, step_of_kind
 
 
@@ -56,7 +57,7 @@ def test_adaptation_ends_with_tuning(built, kind):
 
     def settings_now():
         chain = step.chain
-        kept = [np.copy(array) for array in chain.geometry]
+        kept = arrays_of(chain.geometry)
         parameters = chain.kernel_parameters
         kept += [np.copy(parameters.width)] if hasattr(parameters, "width") else []
         kept += map(np.copy, getattr(parameters, "step_size", ()))

@@ -13,6 +13,7 @@ from pymc_flymc.kernels import (
     rows,
     trajectory,
 )
+from pymc_flymc.kernels.native import map_fields
 from pymc_flymc.kernels.slice import new_slices
 from pymc_flymc.kernels.trajectory import new_dynamics
 
@@ -23,6 +24,13 @@ KERNELS = {
     "slice": ("slice", lambda d, p: new_slices(d, False)),
     "slice-random": ("slice", lambda d, p: new_slices(d, True)),
 }
+
+
+def arrays_of(record):
+    """Return copies of all arrays of a record of a kernel."""
+    arrays = []
+    map_fields(record, lambda array: arrays.append(np.copy(array)))
+    return arrays
 
 
 def from_python(function):

@@ -6,7 +6,7 @@ import pytensor.sparse as ps
 import pytest
 from scipy import sparse
 
-from pymc_flymc import FireflyMH, JaakkolaJordan, Tangent, Taylor, UnsupportedModelError
+from pymc_flymc import FireflyMH, JaakkolaJordan, Tangent, Taylor
 from tests.support.data import log_sigmoid
 from tests.support.native import row_predictors
 from tests.support.steps import drive
@@ -149,9 +149,3 @@ def test_settings_that_do_not_work_are_explained(structured):
     model = slopes_model("index")
     with model, pytest.raises(ValueError, match="third-order Taylor bound has one radius for all"):
         FireflyMH(bound=Taylor(order=3))
-    group, _, y = simulated()
-    with pm.Model():
-        effects = pm.Normal("effects", 0.0, 1.0, shape=(6, 3))
-        pm.Categorical("y", logit_p=effects[group], observed=y)
-        with pytest.raises(UnsupportedModelError, match="2 predictors of 'y' has 6 coefficients"):
-            FireflyMH()
