@@ -50,7 +50,7 @@ MUTANTS: Rows = {
         ),
         (
             "cross terms in one direction",
-            "out[at] += total",
+            "dense_out[i] += total",
             "pass",
             "tests/regression/test_matrices.py",
         ),
