@@ -23,9 +23,10 @@ class AnchorPart:
 
     Attributes
     ----------
-    w_factor : ndarray, shape (P, D), or (P, S) with fewer columns than that
+    w_factor : ndarray, shape (P, S)
         w_factor w_factor' is the Laplace covariance of the coefficients, to first order. With
         diagonal elements in the anchor's geometry it is so on average only, over random columns.
+        Coefficients that rest at the mode have columns of their own, see `coefficient_factor`.
     expansion : LikelihoodExpansion
         Log-likelihood of all rows around the coefficients at which bounds touch.
     """

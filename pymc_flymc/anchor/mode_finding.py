@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
+from pymc_flymc.anchor.coefficient_factor import coefficient_factor
 from pymc_flymc.anchor.effects import collapsed, moving
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.anchor.newton import (
@@ -133,9 +134,6 @@ GROWTH = 12
 SAMPLE = 1 << 18
 #: Number of coefficients beyond which the time for their matrices is worth a warning.
 MANY_COEFFICIENTS = 1000
-#: Number of columns that replace the Laplace covariance of many coefficients: they give variances
-#: to a quarter of their size, which affect only the slack of bounds.
-SKETCH = 32
 
 
 class ModeFinder:
@@ -289,15 +287,7 @@ def _anchor(posterior: LogPosterior, found: ModeResult, of_all_rows: bool = Fals
     geometry = with_slow_directions(
         objective.geometry_of(centre, blocks), lambda v: -objective.hessian_times(centre, v)
     )
-    if len(geometry.diagonal):
-        rng = np.random.default_rng(20141104)
-        draws = rng.standard_normal((SKETCH, len(centre))) / np.sqrt(SKETCH)
-        # Filled column by column: a copy of it is large for hundreds of thousands of effects.
-        w_factor = np.empty((density.n_coefficients, SKETCH))
-        for i, v in enumerate(draws):
-            w_factor[:, i] = density.pushforward(centre, geometry.spread(v))
-    else:
-        w_factor = density.jacobian(centre) @ geometry.factor
+    w_factor = coefficient_factor(density, geometry)
     if not np.all(np.isfinite(w_factor)):
         raise UnsupportedModelError(
             f"where the posterior has its mode, coefficients of {posterior.names} have no finite "
