@@ -55,12 +55,12 @@ MOVES = {
 #: Quick: the kernel that is chosen for each, and each other kernel once.
 QUICK = (
     "probabilities-default",
+    "rates-hamiltonian",
     "rates-joint",
     "rates-metropolis",
     "rates-slices",
+    "rates-surrogate",
     "variances-default",
-    "variances-hamiltonian",
-    "variances-surrogate",
 )
 NAMES = [f"{build}-{moves}" for build in ("probabilities", "rates", "variances") for moves in MOVES]
 

@@ -124,7 +124,8 @@ def test_local_sweeps_by_quadrature(centred):
         assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
 
 
-@pytest.mark.parametrize("centred", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("centred", [True, False])
 def test_local_sweeps_as_chosen_by_quadrature(centred, monkeypatch):
     """With groups without rows: a scale hardly moves while the effects of these stay."""
     monkeypatch.setattr(choice, "MANY_GROUPS", 3)
@@ -188,7 +189,8 @@ def effects_of_known_scale(noise, n_groups=12):
     return model, step, grid, -np.abs(grid) / noise - 0.5 * ((grid - 0.2) / 1.5) ** 2
 
 
-@pytest.mark.parametrize("noise", [pytest.param(1.0, marks=pytest.mark.slow), 0.03])
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [1.0, 0.03])
 def test_effects_of_known_scale_by_quadrature(noise):
     """With little noise a bound touches the peak, and is far narrower than the posterior.
 

@@ -48,6 +48,7 @@ def normal_effects(rows_per_group):
     return model, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows_per_group", "is_local"), [(1, True), (30, False)])
 def test_sweeps_where_rows_hardly_inform_the_noise(rows_per_group, is_local):
     model, _ = normal_effects(rows_per_group)

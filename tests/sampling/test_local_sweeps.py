@@ -126,7 +126,7 @@ def test_models_that_do_not_qualify_are_refused(effects, outcomes, message):
     ("effects", "outcomes", "many", "are_taken"),
     [
         (intercepts, "logistic", G, True),
-        (doubled, "logistic", G, True),
+        pytest.param(doubled, "logistic", G, True, marks=pytest.mark.slow),
         pytest.param(intercepts, "logistic", G + 1, False, marks=pytest.mark.slow),
         pytest.param(heavy_tailed, "logistic", G, False, marks=pytest.mark.slow),
         pytest.param(intercepts, "poisson", G, False, marks=pytest.mark.slow),
@@ -172,6 +172,7 @@ def around(tau, x):
     return pm.Normal("a", 1.0 + pm.Normal("mu", 0.0, 1.0), tau, shape=G)[GROUP]
 
 
+@pytest.mark.slow
 def test_no_trajectory_passes_where_effects_are_rounded_to_their_mean():
     """Their density is too large there: chains stayed with a scale of 1e-38 for ever."""
     model = model_of(around)
@@ -196,6 +197,7 @@ def test_effects_of_columns_in_any_order(step):
     assert not np.array_equal(target.effects, np.sort(target.effects))
 
 
+@pytest.mark.slow
 def test_conditional_distributions_of_many_groups():
     """Where curvatures are arrows: of slopes and second derivatives in each effect by itself."""
     n, g = 1000, 310
@@ -233,6 +235,7 @@ def with_districts(n_districts):
         return model, FireflyMH(kernel="local"), empty
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_chains")
 def test_groups_without_rows_have_effects():
     """These come last, and follow global parameters like all others."""
