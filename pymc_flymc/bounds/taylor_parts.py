@@ -23,7 +23,7 @@ from pymc_flymc.bounds.taylor import (
 )
 from pymc_flymc.graphs.collapsed_ops import RadiusPowers
 from pymc_flymc.kernels.collapsed import PackedEffects, PackedShift
-from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
+from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED, place_of_weight
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.rows import SUMS
 from pymc_flymc.likelihoods.likelihood import (
@@ -421,7 +421,8 @@ class TaylorInParts(ExpansionBound):
         for i, (of_near, of_beyond) in enumerate(
             zip(arguments[k : 2 * k], arguments[2 * k : 3 * k], strict=True)
         ):
-            weight: Any = constants[:, constants.shape[1] - k + i] if i else 1.0
+            place = place_of_weight(constants.shape[1], k, i)
+            weight: Any = constants[:, place] if i else 1.0
             near, beyond = near + weight * of_near, beyond + weight * of_beyond
         rate = finite(constants[:, PARTS_ROW.near]) * near
         return cast(Graph, rate + constants[:, PARTS_ROW.beyond] * beyond)

@@ -10,35 +10,17 @@ from pymc_flymc.kernels.native import kernel_part, lazy_kernel, unwritten, vecto
 
 
 @kernel_part
-def in_arrow_order(w, start, n_sparse, n_predictors, out):
-    """Write coefficients to `out` with the sparse columns of all predictors last."""
-    m, each, at = w.shape[0] - n_sparse, n_sparse // n_predictors, 0
-    for k in range(n_predictors):
-        for j in range(k * start, (k + 1) * start):
-            out[j] = w[at]
+def reorder(given, start, n_sparse, n_predictors, back, out):
+    """Write coefficients in the order of an arrow, sparse columns last, or `back` in their own."""
+    m, each, at = given.shape[0] - n_sparse, n_sparse // n_predictors, 0
+    for k in range(n_predictors + 1):  # nuisance parameters come after all predictors
+        is_predictor = k < n_predictors
+        for j in range(k * start, (k + 1) * start if is_predictor else m):
+            out[at if back else j] = given[j if back else at]
             at += 1
-        for j in range(m + k * each, m + (k + 1) * each):
-            out[j] = w[at]
+        for j in range(m + k * each, m + (k + 1) * each if is_predictor else 0):
+            out[at if back else j] = given[j if back else at]
             at += 1
-    for j in range(n_predictors * start, m):
-        out[j] = w[at]
-        at += 1
-
-
-@kernel_part
-def from_arrow_order(ordered, start, n_sparse, n_predictors, out):
-    """Write to `out` what `in_arrow_order` has put into order."""
-    m, each, at = out.shape[0] - n_sparse, n_sparse // n_predictors, 0
-    for k in range(n_predictors):
-        for j in range(k * start, (k + 1) * start):
-            out[at] = ordered[j]
-            at += 1
-        for j in range(m + k * each, m + (k + 1) * each):
-            out[at] = ordered[j]
-            at += 1
-    for j in range(n_predictors * start, m):
-        out[at] = ordered[j]
-        at += 1
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
@@ -63,7 +45,7 @@ def quadratic(u, statistics, has_header, out):
     if parts.behind > statistics.shape[0]:
         raise ValueError("the statistics of a quadratic are shorter than its coefficients need")
     ordered, product = np.empty(n), np.zeros(n)
-    in_arrow_order(u, start, n_sparse, n_predictors, ordered)
+    reorder(u, start, n_sparse, n_predictors, False, ordered)
     dense_u, dense_out = ordered[:m], product[:m]
     # Row by row, each times a number: such sums are vectorised in the order in which they stand.
     place = parts.dense
@@ -97,7 +79,7 @@ def quadratic(u, statistics, has_header, out):
                 sparse_out[j] += values[k] * each
                 k += 1
             sparse_out[i] += total
-    from_arrow_order(product, start, n_sparse, n_predictors, out)
+    reorder(product, start, n_sparse, n_predictors, True, out)
     along, form = 0.0, 0.0
     for j in range(n):
         along += linear[j] * u[j]
@@ -250,7 +232,7 @@ def radius_powers(u, packed, shared):
     """
     q, k = int(packed[HEADER.n_effects]), int(packed[HEADER.n_predictors])
     m, ordered = u.shape[0] - q, np.empty(u.shape[0])
-    in_arrow_order(u, m // k, q, k, ordered)
+    reorder(u, m // k, q, k, False, ordered)
     radius = _dense_part(ordered, packed, np.empty(m))
     limit, scale, growth = packed[HEADER.limit], packed[HEADER.scale], packed[HEADER.growth]
     near, beyond = _powers(radius, limit, scale, growth)
@@ -268,7 +250,7 @@ def radius_powers_gradient(u, packed, slope, out):
     """Write the gradient in u of ``slope`` times what is shared."""
     q, k = int(packed[HEADER.n_effects]), int(packed[HEADER.n_predictors])
     m, ordered, slopes = u.shape[0] - q, np.empty(u.shape[0]), np.zeros(u.shape[0])
-    in_arrow_order(u, m // k, q, k, ordered)
+    reorder(u, m // k, q, k, False, ordered)
     image = np.empty(m)
     radius = _dense_part(ordered, packed, image)
     limit, scale, growth = packed[HEADER.limit], packed[HEADER.scale], packed[HEADER.growth]
@@ -287,7 +269,7 @@ def radius_powers_gradient(u, packed, slope, out):
         along = _slope(abs(x), each.limit[j], each.scale[j], each.growth[j], near, beyond)
         slopes[m + j] = -along if x < 0.0 else along
     _add_slopes(slopes[m:], packed, m, slopes)
-    from_arrow_order(slopes, m // k, q, k, out)
+    reorder(slopes, m // k, q, k, True, out)
 
 
 _given = unwritten()

@@ -122,6 +122,12 @@ class MatrixParts(NamedTuple):
 
 
 @register_jitable
+def place_of_weight(n_constants, n_predictors, k):
+    """Return the place of the weight on predictor k > 0 among the constants of a `PartsRow`."""
+    return n_constants - n_predictors + k
+
+
+@register_jitable
 def quadratic_places(n_coefficients):
     """Return the `QuadraticParts` for P coefficients."""
     linear = 1 + n_coefficients

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numba import from_dtype, types
 
-from pymc_flymc.kernels.layout import PARTS_SHARED
+from pymc_flymc.kernels.layout import PARTS_SHARED, place_of_weight
 from pymc_flymc.kernels.native import IntVector, kernel_part, read_only, record_type, unwritten
 
 
@@ -67,9 +67,9 @@ def effect_at(rows, i, j):
 @kernel_part
 def weight_of_effects(rows, i, k):
     """Return the weight of the powers of effects on predictor k in the rate of the i-th row."""
-    # The last constants of a row are those of all predictors but the first.
-    n_constants = rows.constants.shape[1]
-    return rows.constants[i, n_constants - rows.offset.shape[1] + k] if k > 0 else 1.0
+    if k == 0:
+        return 1.0
+    return rows.constants[i, place_of_weight(rows.constants.shape[1], rows.offset.shape[1], k)]
 
 
 #: Number of sums of a row for each predictor under a bound in parts: of powers, and of powers

@@ -60,8 +60,8 @@ MUTANTS: Rows = {
         ),
         (
             "coefficients of all predictors in their own order",
-            "in_arrow_order(u, m // k, q, k, ordered)\n    image",
-            "in_arrow_order(u, m, q, 1, ordered)\n    image",
+            "reorder(u, m // k, q, k, False, ordered)\n    image",
+            "reorder(u, m, q, 1, False, ordered)\n    image",
             "tests/bounds/test_taylor_parts.py::test_slope_within_and_beyond_limits",
         ),
         (

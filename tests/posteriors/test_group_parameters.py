@@ -52,7 +52,7 @@ MOVES = {
 }
 
 
-#: Quick: the kernel that is chosen for each, and each other kernel once.
+#: Quick: what is chosen for two of them, and each kernel by name once.
 QUICK = (
     "probabilities-default",
     "rates-hamiltonian",
