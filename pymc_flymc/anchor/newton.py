@@ -449,6 +449,10 @@ GOOD, BAD = 0.75, 0.1
 #: of the predicted gain of an undamped step, if that gain is less than `CLOSE`: this happens if
 #: effects are integrated out, and a step ignores that their precision changes.
 MAX_STALLS, STALLED, CLOSE = 3, 0.1, 1.0
+#: With effects integrated out, a step within `NEAR` of the mode that does not raise the density is
+#: made all the same if the next one would gain less than this share of what it was to gain. There
+#: the gradient, which ignores that their precision changes with the rows' curvature, is the guide.
+CLOSER = 0.5
 #: Number of times that the joint density may replace the one with effects integrated out before it
 #: stays: the two in turns may have two maxima, between which a search would alternate.
 MAX_JOINT = 3
@@ -535,7 +539,8 @@ def find_mode(
         if predicted > NEAR and concave.lacks_curvature:
             usable = concave.cautious()
             proposal, _ = maximise(own.with_statistics(usable.pack()), theta)
-        step, failures = 1.0, 0
+        close = predicted < NEAR and len(posterior.effects.integrated_out) > 0
+        step, failures, damping = 1.0, 0, 0.0 if close else damping
         while True:
             if damping > 0.0:
                 if at_start is None:
@@ -553,6 +558,10 @@ def find_mode(
             passes += share
             if new_value > value:
                 break
+            if close and damping == 0.0 and step == 1.0:
+                further, last = maximise(there, candidate)
+                if last.value(further) - last.value(candidate) < CLOSER * predicted:
+                    break
             if damping == 0.0 and step == 1.0:
                 # To the maximum of the parabola through both values and the slope, within limits.
                 slope = objective(theta)[1] @ (proposal - theta)

@@ -152,7 +152,12 @@ class SymmetricMatrix:
         needy = np.linalg.eigvalsh(np.moveaxis(shares, 2, 0))[:, 0] < LEAST_CONCAVE
         kept = diags_array(np.tile(needy, k).astype(np.float64))
         sparse = csr_array(kept @ more.sparse @ kept)
-        return self + replace(more, cross=more.cross @ kept, sparse=sparse)
+        # Dense columns get the share of these rows. All of it would hold an intercept back, which
+        # moves along with the effects of the other rows.
+        whole = more.sparse.trace()
+        share = sparse.trace() / whole if whole > 0.0 else 1.0
+        dense, cross = share * more.dense, more.cross @ kept
+        return self + replace(more, dense=dense, cross=cross, sparse=sparse)
 
     def form(self, u: np.ndarray) -> tuple[float, float]:
         """Return u' A u, and the sum of the absolute values of its terms."""

@@ -134,6 +134,21 @@ def test_shape_and_mean_of_counts_with_many_groups(searches):
     assert searches(model).passes < 20
 
 
+def test_means_and_scales_of_many_groups(searches):
+    """Rows far out are not concave, sums over groups are; it took 25 passes."""
+    rng, n_groups = np.random.default_rng(3), LARGEST_DENSE + 20
+    group, x = rng.integers(n_groups, size=16_000), rng.normal(size=16_000)
+    scale = np.exp(-0.5 + 0.3 * rng.normal(size=n_groups))[group]
+    y = 1.0 + 0.5 * x + 0.4 * rng.normal(size=n_groups)[group]
+    y += scale * rng.standard_t(5, len(y))
+    with pm.Model() as model:
+        a = pm.Normal("a", pm.Normal("mu"), pm.HalfNormal("tau"), shape=n_groups)
+        d = pm.Normal("d", 0.0, pm.HalfNormal("tau_d"), shape=n_groups)
+        sigma = pm.math.exp(pm.Normal("c") + d[group])
+        pm.StudentT("y", nu=5.0, mu=a[group] + pm.Normal("b") * x, sigma=sigma, observed=y)
+    assert searches(model).passes < 15
+
+
 def test_passes_are_counted(searches, rows_read):
     """The count is that of the rows that are really evaluated."""
     for name in ("easy", "many-rows"):
