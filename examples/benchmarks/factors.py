@@ -11,58 +11,44 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
-import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import arviz as az
 import numpy as np
+import pymc as pm
+from scipy.special import ndtr
+from scipy.stats import poisson
 
 from examples.benchmarks.measurement import draws_of
-from examples.benchmarks.subprocesses import ONE_THREAD, ROOT
+from examples.benchmarks.simulation import above_zero, levels, yes_or_no
+from examples.benchmarks.subprocesses import result_of
+from pymc_flymc import FireflyMH
 
 #: Standard deviation of the effects of each factor.
 SD = 0.4
 
 
-def gumbel(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw durations whose logarithms have a scale of one half."""
-    return np.asarray(np.exp(eta) * rng.weibull(2.0, len(eta)))
-
-
-def hurdle(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw counts of which about a third are zero."""
-    mu = np.exp(eta)
-    least = np.exp(-mu)
-    quantile = least + (1.0 - least) * rng.random(len(mu))
-    from scipy.stats import poisson
-
-    return np.where(rng.random(len(mu)) < 0.7, poisson.ppf(quantile, mu), 0.0).astype(int)
-
-
 def outcomes(family: str, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw an outcome of each row."""
-    from scipy.special import expit, ndtr
-
+    n, mu = len(eta), np.exp(eta)
     draw: dict[str, Callable[[], Any]] = {
-        "Poisson": lambda: rng.poisson(np.exp(eta)),
-        "Bernoulli": lambda: (rng.random(len(eta)) < expit(eta)).astype(int),
-        "probit": lambda: (rng.random(len(eta)) < ndtr(eta)).astype(int),
-        "negative binomial": lambda: rng.poisson(np.exp(eta) * rng.gamma(3.0, 1.0 / 3.0, len(eta))),
-        "Weibull": lambda: np.minimum(gumbel(eta, rng), 2.0),
-        "hurdle Poisson": lambda: hurdle(eta, rng),
-        "gamma": lambda: rng.gamma(3.0, np.exp(eta) / 3.0),
+        "Poisson": lambda: rng.poisson(mu),
+        "Bernoulli": lambda: yes_or_no(eta, rng),
+        "probit": lambda: rng.random(n) < ndtr(eta),
+        "negative binomial": lambda: rng.poisson(mu * rng.gamma(3.0, 1.0 / 3.0, n)),
+        "Weibull": lambda: np.minimum(mu * rng.weibull(2.0, n), 2.0),
+        "hurdle Poisson": lambda: above_zero(poisson(mu), rng) * (rng.random(n) < 0.7),
+        "gamma": lambda: rng.gamma(3.0, mu / 3.0),
     }
     return np.asarray(draw[family]())
 
 
 def observe(family: str, eta: Any, y: np.ndarray) -> None:
     """Add the observed variable to the model."""
-    import pymc as pm
-
     mu = pm.math.exp(eta)
     if family == "Poisson":
         pm.Poisson("y", mu, observed=y)
@@ -83,22 +69,15 @@ def observe(family: str, eta: Any, y: np.ndarray) -> None:
 
 #: Priors of scales.
 PRIORS: dict[str, Callable[[str], Any]] = {
-    "half-normal": lambda name: _pm().HalfNormal(name, 1.0),
-    "exponential": lambda name: _pm().Exponential(name, 1.0),
-    "half-Cauchy": lambda name: _pm().HalfCauchy(name, 1.0),
-    "uniform": lambda name: _pm().Uniform(name, 0.0, 5.0),
+    "half-normal": lambda name: pm.HalfNormal(name, 1.0),
+    "exponential": lambda name: pm.Exponential(name, 1.0),
+    "half-Cauchy": lambda name: pm.HalfCauchy(name, 1.0),
+    "uniform": lambda name: pm.Uniform(name, 0.0, 5.0),
 }
-
-
-def _pm() -> Any:
-    import pymc as pm
-
-    return pm
 
 
 def effects(written: str, name: str, scale: Any, n: int) -> Any:
     """Add the effects of a factor to the model, as they are written."""
-    pm = _pm()
     if written == "Normal":
         return pm.Normal(name, 0.0, scale, shape=n)
     if written == "tau * z":
@@ -120,12 +99,12 @@ def build(
     vector: bool = False,
 ) -> Any:
     """Build a model; `vector` has both scales in one variable."""
-    pm, rng, (n_a, n_b) = _pm(), np.random.default_rng(5), sizes
+    rng, (n_a, n_b) = np.random.default_rng(5), sizes
     a, x = rng.integers(n_a, size=rows), rng.normal(size=rows)
     # Of nested factors the second one has the levels of the first, so many each.
     b = {"crossed": rng.integers(n_b, size=rows), "nested": a * n_b + rng.integers(n_b, size=rows)}
     by_level = b.get(structure, a)
-    n = int(by_level.max()) + 1
+    n = levels(by_level)
     column = x if structure == "slopes" else np.ones(rows)
     eta = 0.3 + SD * rng.normal(size=n_a)[a]
     if structure != "one":
@@ -147,11 +126,6 @@ def build(
 
 def measure(draws: int = 1000, tune: int = 1000, seed: int = 1, **settings: Any) -> dict[str, Any]:
     """Sample a model in this process."""
-    import arviz as az
-    import pymc as pm
-
-    from pymc_flymc import FireflyMH
-
     with build(**settings):
         began = time.process_time()
         step = FireflyMH()
@@ -193,22 +167,6 @@ def measure(draws: int = 1000, tune: int = 1000, seed: int = 1, **settings: Any)
     }
 
 
-def run(**settings: Any) -> dict[str, Any]:
-    """Measure in a process of its own."""
-    found = subprocess.run(
-        [sys.executable, "-m", "examples.benchmarks.factors", "--worker", json.dumps(settings)],
-        cwd=ROOT,
-        env=os.environ | ONE_THREAD,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if found.returncode:
-        raise RuntimeError(f"{settings}:\n{found.stderr}")
-    measured: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
-    return measured
-
-
 def line(settings: dict[str, Any], found: dict[str, Any]) -> str:
     """One line of the table."""
     numbers = [f"{found[each]:,.0f}" for each in ("ess", "tail")]
@@ -245,7 +203,8 @@ def main() -> None:
     cases = options.families, options.structures, options.written, options.priors
     for case in itertools.product(*cases):
         settings = dict(zip(("family", "structure", "written", "prior"), case, strict=True))
-        found = run(**settings, **common)
+        worker = "examples.benchmarks.factors", "--worker"
+        found = result_of(*worker, json.dumps({**settings, **common}))
         print(line(settings, found), flush=True)
         if options.out:
             with open(options.out, "a") as file:

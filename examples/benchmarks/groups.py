@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 import warnings
@@ -32,7 +31,7 @@ from examples.benchmarks.__main__ import three_digits
 from examples.benchmarks.figures import name_curves, style_log_log
 from examples.benchmarks.hierarchies import Hierarchy, grouped, intercepts, measure
 from examples.benchmarks.measurement import draws_of, ess_of_slowest
-from examples.benchmarks.subprocesses import ONE_THREAD, ROOT
+from examples.benchmarks.subprocesses import result_of
 from examples.palette import look
 
 ROWS = 100_000
@@ -135,22 +134,8 @@ def main() -> None:
 
 def run(label: str, groups: int, seed: int) -> float:
     """Measure in a process of its own."""
-    found = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "examples.benchmarks.groups",
-            "--worker",
-            label,
-            *map(str, (groups, seed)),
-        ],
-        cwd=ROOT,
-        env=os.environ | ONE_THREAD,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return float(found.stdout.splitlines()[-1])
+    arguments = label, str(groups), str(seed)
+    return float(result_of("examples.benchmarks.groups", "--worker", *arguments))
 
 
 def print_table(table: pd.DataFrame) -> None:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import resource
-import subprocess
 import sys
 import time
 import warnings
@@ -25,7 +23,8 @@ import numpy as np
 
 from examples.benchmarks.firefly import Clock
 from examples.benchmarks.measurement import draws_of, ess_of_slowest
-from examples.benchmarks.subprocesses import ONE_THREAD, ROOT
+from examples.benchmarks.simulation import levels, yes_or_no
+from examples.benchmarks.subprocesses import result_of
 
 #: Effective draws that a run is timed to.
 ENOUGH = 100
@@ -36,10 +35,6 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "hmc": ("FireflyHMC", {}),
     "local": ("FireflyMH", {"kernel": "local"}),
 }
-
-
-def _outcomes(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return np.asarray(rng.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta)))
 
 
 def _zipf(size: int, n: int, exponent: float, rng: np.random.Generator) -> np.ndarray:
@@ -53,7 +48,7 @@ def games(players: int = 500, n_games: int = 100_000) -> dict[str, np.ndarray]:
     first = rng.integers(players, size=n_games)
     second = (first + rng.integers(1, players, size=n_games)) % players
     strength = rng.normal(size=players)
-    y = _outcomes(strength[first] - strength[second], rng)
+    y = yes_or_no(strength[first] - strength[second], rng)
     return {"first": first, "second": second, "y": y}
 
 
@@ -61,7 +56,7 @@ def answers(persons: int = 3_000, items: int = 60) -> dict[str, np.ndarray]:
     """Simulate which persons solve which items: each tries all."""
     rng = np.random.default_rng(2)
     person, item = np.divmod(np.arange(persons * items), items)
-    y = _outcomes(rng.normal(size=persons)[person] - rng.normal(0, 1.5, size=items)[item], rng)
+    y = yes_or_no(rng.normal(size=persons)[person] - rng.normal(0, 1.5, size=items)[item], rng)
     return {"person": person, "item": item, "y": y}
 
 
@@ -70,7 +65,7 @@ def ratings(rows: int = 1_000_000, users: int = 6_000, films: int = 4_000) -> di
     rng = np.random.default_rng(3)
     user, film = _zipf(users, rows, 0.8, rng), _zipf(films, rows, 1.0, rng)
     eta = 0.5 + rng.normal(0, 0.9, users)[user] + rng.normal(0, 0.7, films)[film]
-    return {"user": user, "film": film, "y": _outcomes(eta, rng)}
+    return {"user": user, "film": film, "y": yes_or_no(eta, rng)}
 
 
 def grouped(rows: int, groups: int, slopes: int = 10) -> dict[str, np.ndarray]:
@@ -78,7 +73,7 @@ def grouped(rows: int, groups: int, slopes: int = 10) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(4)
     X, group = rng.normal(size=(rows, slopes)), rng.integers(groups, size=rows)
     eta = X @ np.linspace(-0.5, 0.5, slopes) + rng.normal(0.3, 0.8, groups)[group]
-    return {"X": X, "group": group, "y": _outcomes(eta, rng)}
+    return {"X": X, "group": group, "y": yes_or_no(eta, rng)}
 
 
 def uneven(rows: int, groups: int) -> dict[str, np.ndarray]:
@@ -87,12 +82,7 @@ def uneven(rows: int, groups: int) -> dict[str, np.ndarray]:
     X, group = rng.normal(size=(rows, 5)), _zipf(groups, rows, 1.0, rng)
     group = np.unique(group, return_inverse=True)[1]  # without those that have no row
     eta = X @ np.linspace(-0.5, 0.5, 5) + rng.normal(0.3, 0.8, levels(group))[group]
-    return {"X": X, "group": group, "y": _outcomes(eta, rng)}
-
-
-def levels(codes: np.ndarray) -> int:
-    """Count the levels of a factor: each has outcomes."""
-    return int(codes.max()) + 1
+    return {"X": X, "group": group, "y": yes_or_no(eta, rng)}
 
 
 def bradley_terry(first: np.ndarray, second: np.ndarray, y: np.ndarray) -> Any:
@@ -212,33 +202,6 @@ def measure(hierarchy: Hierarchy, method: str, seed: int, tune: int, draws: int)
     }
 
 
-def run(name: str, method: str, seed: int, tune: int, draws: int, limit: float) -> dict[str, Any]:
-    """Measure in a process of its own; `over` the limit if it takes longer.
-
-    Raises
-    ------
-    RuntimeError
-        If it fails.
-    """
-    arguments = ["--worker", name, method, str(seed), str(tune), str(draws)]
-    try:
-        found = subprocess.run(
-            [sys.executable, "-m", "examples.benchmarks.hierarchies", *arguments],
-            cwd=ROOT,
-            env=os.environ | ONE_THREAD,
-            capture_output=True,
-            text=True,
-            timeout=limit,
-            check=True,
-        )
-    except subprocess.TimeoutExpired:
-        return {"over": limit}
-    except subprocess.CalledProcessError as error:
-        raise RuntimeError(f"{name} by {method}:\n{error.stderr}") from None
-    measured: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
-    return measured
-
-
 def line(name: str, method: str, found: dict[str, Any]) -> str:
     """One line of the table."""
     if "over" in found:
@@ -277,7 +240,9 @@ def main() -> None:
     table: dict[str, dict[str, Any]] = {}
     for name in options.models:
         for method in options.methods:
-            found = run(name, method, options.seed, options.tune, options.draws, options.limit)
+            numbers = map(str, (options.seed, options.tune, options.draws))
+            worker = "examples.benchmarks.hierarchies", "--worker", name, method
+            found = result_of(*worker, *numbers, limit=options.limit)
             table.setdefault(name, {})[method] = found
             print(line(name, method, found), flush=True)
             if options.out:

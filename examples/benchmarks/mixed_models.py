@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -21,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from examples.benchmarks.subprocesses import ONE_THREAD, ROOT
+from examples.benchmarks.simulation import levels, yes_or_no
+from examples.benchmarks.subprocesses import ONE_THREAD, result_of
 
 TUNE, DRAWS, CHAINS = 500, 1000, 2
 #: Calls of R that fit a formula to `data`, a family given by name.
@@ -55,8 +55,8 @@ def intercepts(groups: int, rows: int, scale: float, seed: int = 1) -> Hierarchy
     rng = np.random.default_rng(seed)
     g, x = np.repeat(np.arange(groups), rows), rng.normal(size=groups * rows)
     eta = -0.5 + 0.5 * x + scale * rng.normal(size=groups)[g]
-    y = (rng.random(len(g)) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
-    return Hierarchy("y ~ x + (1 | g)", "binomial", {"x": x, "g": g, "y": y}, {"g": scale})
+    columns = {"x": x, "g": g, "y": yes_or_no(eta, rng)}
+    return Hierarchy("y ~ x + (1 | g)", "binomial", columns, {"g": scale})
 
 
 def crossed(n_rows: int, groups: tuple[int, int], scales: tuple[float, float]) -> Hierarchy:
@@ -114,7 +114,7 @@ def sample(data: Hierarchy) -> dict[str, Any]:
         eta = pm.Normal("intercept", 0, 5) + pm.Normal("slope", 0, 5) * columns["x"]
         for name in data.scales:
             scale = pm.HalfNormal(f"scale_{name}", 5)
-            effects = pm.Normal(f"effect_{name}", 0, scale, shape=int(columns[name].max()) + 1)
+            effects = pm.Normal(f"effect_{name}", 0, scale, shape=levels(columns[name]))
             eta = eta + effects[columns[name]]
         if data.family == "binomial":
             pm.Bernoulli("y", logit_p=eta, observed=columns["y"])
@@ -132,15 +132,6 @@ def sample(data: Hierarchy) -> dict[str, Any]:
     return {"seconds": took, "means": means, "sds": sds, "ess": least}
 
 
-def in_a_process(model: str) -> dict[str, Any]:
-    """Sample a model in a process of its own."""
-    command = [sys.executable, "-m", __spec__.name, "--worker", model]
-    environment = os.environ | ONE_THREAD
-    run = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE)
-    result: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
-    return result
-
-
 def main() -> None:
     """Print the table, line by line."""
     parser = argparse.ArgumentParser(prog=f"python -m {__spec__.name}", description=__doc__)
@@ -153,7 +144,7 @@ def main() -> None:
     print("| model | method | processor s | scales | from the posterior mean, in its sds |")
     print("|---|---|---:|---:|---:|")
     for model in options.models:
-        data, exact = MODELS[model](), in_a_process(model)
+        data, exact = MODELS[model](), result_of(__spec__.name, "--worker", model)
         show(model, f"`FireflyMH()`, ESS {exact['ess']:.0f}", exact["seconds"], exact["means"], [])
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "data.csv"

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from examples.benchmarks.hierarchies import MODELS as HIERARCHIES
-from examples.benchmarks.hierarchies import Hierarchy, levels
+from examples.benchmarks.hierarchies import Hierarchy
 from examples.benchmarks.measurement import ess_of_slowest, smallest_ess
 from examples.benchmarks.problem import synthetic
+from examples.benchmarks.simulation import levels
 
 #: The second run after tuning is so many times as long as the first.
 LONGER = 3

@@ -29,6 +29,7 @@ from dask import delayed
 from distributed import Client, LocalCluster
 
 from examples.benchmarks.measurement import draws_of, smallest_ess
+from examples.benchmarks.simulation import yes_or_no
 from examples.benchmarks.subprocesses import run
 from examples.benchmarks.superbatches import sent
 from pymc_flymc import FireflyMH
@@ -52,7 +53,7 @@ def make(folder: Path, n_files: int, n_rows: int) -> list[int]:
         X = rng.normal(size=(n, len(COLUMNS))).astype(np.float32)
         group = rng.integers(0, N_GROUPS, n).astype(np.int16)
         eta = -1.0 + X @ effects + groups[group]
-        bought = rng.random(n) < 1.0 / (1.0 + np.exp(-eta))
+        bought = yes_or_no(eta, rng)
         table = pd.DataFrame(X, columns=COLUMNS).assign(
             group=group, bought=bought.astype(np.int8), calls=rng.poisson(np.exp(eta)).astype("i2")
         )

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, stats
 
+from examples.benchmarks.simulation import levels
+
 __all__ = ["sample"]
 
 #: Standard deviations of the priors of `examples.benchmarks.hierarchies.intercepts`.
@@ -49,7 +51,7 @@ def sample(
     """
     from polyagamma import random_polyagamma
 
-    n_groups = int(group.max()) + 1
+    n_groups = levels(group)
     kappa = y - 0.5
     state = _State(0.0, np.zeros(X.shape[1]), np.zeros(n_groups), 1.0)
     kept: list[_State] = []

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from examples.benchmarks.noise import NOISE
+from examples.benchmarks.simulation import above_zero, levels
 
 LIKELIHOODS = (
     "logistic",
@@ -175,7 +176,7 @@ class Problem:
 
         group = self.group
         assert group is not None
-        n_groups = int(group.max()) + 1
+        n_groups = levels(group)
         if self.likelihood != "slopes":
             sigma = pm.HalfNormal("sigma", 1)
             return pm.Normal("effect", 0, sigma, shape=n_groups)[group]
@@ -229,10 +230,7 @@ def synthetic(
         mu = np.exp(eta)
         plain = likelihood == "hurdle"
         distribution = stats.poisson(mu) if plain else stats.nbinom(ALPHA, ALPHA / (ALPHA + mu))
-        # Counts above zero are quantiles above those of zero.
-        y = distribution.isf(distribution.sf(0) * rng.random(n_rows)).astype(int) * (
-            rng.random(n_rows) < PSI
-        )
+        y = above_zero(distribution, rng) * (rng.random(n_rows) < PSI)
     elif likelihood in ("beta", "beta-binomial"):
         mean = 1 / (1 + np.exp(-eta))
         # A share so near to one that it is rounded to it has no density.

@@ -10,10 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +24,7 @@ import pandas as pd
 from examples.benchmarks.__main__ import three_digits
 from examples.benchmarks.real_models import MODELS, SIMULATED
 from examples.benchmarks.real_worker import METHODS
-from examples.benchmarks.subprocesses import ONE_THREAD, ROOT
+from examples.benchmarks.subprocesses import result_of
 from examples.palette import look
 
 #: By model and method: what was measured, or `over`, the seconds after which it had not ended.
@@ -40,37 +36,6 @@ LABELS = {
     "nuts": "NUTS",
     "nuts, low rank": "NUTS, low-rank adaptation",
 }
-
-
-def run(model: str, method: str, folder: Path, seed: int, limit: float) -> dict[str, Any]:
-    """Measure in a process of its own; `over` the limit if it takes longer.
-
-    Raises
-    ------
-    RuntimeError
-        If it fails.
-    """
-    with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch) / "out.json"
-        arguments = [model, method, str(folder), str(seed), str(out)]
-        command = [sys.executable, "-m", "examples.benchmarks.real_worker", *arguments]
-        try:
-            subprocess.run(
-                command,
-                cwd=ROOT,
-                env=os.environ | ONE_THREAD,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                timeout=limit,
-                check=True,
-            )
-        except subprocess.TimeoutExpired:
-            return {"over": limit}
-        except subprocess.CalledProcessError as error:
-            raise RuntimeError(f"{model} by {method}:\n{error.stderr}") from None
-        found: dict[str, Any] = json.loads(out.read_text())
-        return found
 
 
 def cell(found: dict[str, Any]) -> str:
@@ -156,8 +121,9 @@ def main() -> None:
     for model in models:
         line = table.setdefault(model, {})
         for method in [each for each in options.methods if each not in line]:
-            settings = options.data or Path(), options.seed, options.limit
-            line[method] = run(model, method, *settings)
+            arguments = model, method, str(options.data or Path()), str(options.seed)
+            worker = "examples.benchmarks.real_worker"
+            line[method] = result_of(worker, *arguments, limit=options.limit)
             if kept:
                 kept.write_text(json.dumps(table, indent=1))
         cells = [cell(line[method]) for method in options.methods]

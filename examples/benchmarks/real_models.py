@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pymc as pm
 
+from examples.benchmarks.simulation import levels, yes_or_no
+
 __all__ = ["MODELS", "SIMULATED"]
 
 
@@ -79,7 +81,7 @@ def flights(folder: Path) -> pm.Model:
         eta = X @ beta
         for i, group in enumerate(groups):
             sigma = pm.HalfNormal(f"sigma_{i}", 1.0)
-            raw = pm.Normal(f"raw_{i}", 0.0, 1.0, shape=int(group.max()) + 1)
+            raw = pm.Normal(f"raw_{i}", 0.0, 1.0, shape=levels(group))
             eta = eta + (sigma * raw)[group]
         pm.Bernoulli("y", logit_p=eta, observed=(y > 15).astype(int))
     return model
@@ -89,7 +91,7 @@ def simulated(n_rows: int, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows of a logistic regression."""
     rng = np.random.default_rng(20)
     X = np.column_stack([np.ones(n_rows), rng.normal(size=(n_rows, len(beta) - 1))])
-    return X, (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-X @ beta))).astype(int)
+    return X, yes_or_no(X @ beta, rng)
 
 
 def horseshoe(centred: bool) -> Callable[[Path], pm.Model]:
@@ -124,7 +126,7 @@ def random_slopes(folder: Path) -> pm.Model:
     X, _ = simulated(100_000, np.zeros(6))
     effects = rng.normal(size=(300, 2)) * np.array([0.5, 0.3])
     eta = X @ (0.5 * rng.normal(size=6)) + effects[group, 0] + effects[group, 1] * X[:, 1]
-    y = (rng.random(len(X)) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
+    y = yes_or_no(eta, rng)
     with pm.Model() as model:
         beta = pm.Normal("beta", 0.0, 1.0, shape=6)
         sigma = pm.HalfNormal("sigma", 1.0, shape=2)

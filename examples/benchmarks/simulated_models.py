@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 
 from examples.benchmarks.real_models import logistic, softmax
+from examples.benchmarks.simulation import yes_or_no
 
 __all__ = ["SMALL"]
 
@@ -26,7 +27,7 @@ def regression(seed: int, n: int, d: int, shift: float = 0.0) -> Callable[[], pm
         rng = np.random.default_rng(seed)
         X, beta = design(rng, n, d), rng.normal(size=d) / np.sqrt(d)
         beta[0] += shift
-        return logistic(X, rng.random(n) < 1.0 / (1.0 + np.exp(-X @ beta)))
+        return logistic(X, yes_or_no(X @ beta, rng))
 
     return build
 
@@ -122,7 +123,7 @@ def skewed_columns() -> pm.Model:
     X = np.column_stack([rng.lognormal(0.0, 1.5, (n, 4)), rng.normal(size=(n, 4))])
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     eta = X @ np.array([0.3, 0.2, 0.1, 0.0, 0.3, 0.2, 0.0, 0.0]) - 6.0
-    y = rng.random(n) < 1.0 / (1.0 + np.exp(-eta))
+    y = yes_or_no(eta, rng)
     return logistic(np.column_stack([np.ones(n), X]), y, sd=2.0)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from examples.benchmarks.memory import PeakMemory
 
@@ -32,3 +34,25 @@ def run(module: str, *arguments: str, **environment: str) -> int:
     if status:
         raise subprocess.CalledProcessError(status, command)
     return memory.peak_bytes
+
+
+def result_of(module: str, *arguments: str, limit: float | None = None) -> Any:
+    """Run ``python -m module arguments`` and return the JSON in the last line of its output.
+
+    If it takes longer than a limit in seconds, this is ``{"over": limit}``.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails, with its standard error.
+    """
+    command, environment = [sys.executable, "-m", module, *arguments], os.environ | ONE_THREAD
+    try:
+        found = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit
+        )
+    except subprocess.TimeoutExpired:
+        return {"over": limit}
+    if found.returncode:
+        raise RuntimeError(f"{' '.join(command)}:\n{found.stderr}")
+    return json.loads(found.stdout.splitlines()[-1])
