@@ -139,8 +139,8 @@ def _at_anchor(problem: Problem) -> Problem:
         value=own.expansion.value
         - weights.sum() * float(evaluate(family.log_normaliser(pt.constant(log_scale)))),
         gradient=own.expansion.gradient[:p],
-        information=own.expansion.information.unbordered(1),
-        flattening=None if flattening is None else flattening.unbordered(1),
+        information=own.expansion.information.unbordered(),
+        flattening=None if flattening is None else flattening.unbordered(),
         w=own.expansion.w[:p],
     )
     return replace(

@@ -212,7 +212,7 @@ def split_predictor(
     n_rows: int,
     name: str,
     shapes: Shapes,
-    values: Mapping[Variable, np.ndarray] | None = None,
+    values: Mapping[Variable, np.ndarray] | None,
 ) -> LinearPredictor:
     """Split a linear predictor, as `read_predictor` does, without checking the result.
 

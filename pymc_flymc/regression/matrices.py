@@ -112,10 +112,9 @@ class SymmetricMatrix:
         cross = np.concatenate([self.cross, mixed[is_sparse].T])
         return replace(self, dense=dense, cross=cross)
 
-    def unbordered(self, n: int) -> SymmetricMatrix:
-        """Return the matrix without the last n rows and columns, those of nuisance parameters."""
-        m = len(self.dense) - n
-        return replace(self, dense=self.dense[:m, :m], cross=self.cross[:m])
+    def unbordered(self) -> SymmetricMatrix:
+        """Return the matrix without the last row and column, those of a nuisance parameter."""
+        return replace(self, dense=self.dense[:-1, :-1], cross=self.cross[:-1])
 
     def concave(self) -> SymmetricMatrix:
         """Return the matrix with the signs of negative eigenvalues changed."""

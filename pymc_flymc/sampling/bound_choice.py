@@ -147,12 +147,14 @@ SAMPLE_ROWS = 20_000
 
 def conditional_bounds(task: SamplingTask) -> list[Bound]:
     """Return the bounds of a kernel of conditional updates, by default tangent bounds."""
-    return [
-        tightest(
-            valid_bounds(problem) if isinstance(asked, str) else _forms_of(asked, problem), problem
-        )
-        for problem, asked in zip(task.problems, task.bounds, strict=True)
-    ]
+    chosen = []
+    for problem, asked in zip(task.problems, task.bounds, strict=True):
+        if isinstance(asked, str):
+            valid = valid_bounds(problem)
+        else:
+            valid = forms(asked, problem) or [asked]  # which refuses the design
+        chosen.append(tightest(valid, problem))
+    return chosen
 
 
 def log_rows_read(problems: Sequence[Problem], target: Target) -> None:
@@ -199,11 +201,6 @@ def forms(bound: Bound, problem: Problem) -> list[Bound]:
     if design.n_sparse:
         found += [each for each in in_parts if each.supports(problem.likelihood)]
     return found
-
-
-def _forms_of(asked: Bound, problem: Problem) -> list[Bound]:
-    """Return the forms of a bound that a user asked for, or the bound, which refuses the design."""
-    return forms(asked, problem) or [asked]
 
 
 def tightest(valid: Sequence[Bound], problem: Problem) -> Bound:
