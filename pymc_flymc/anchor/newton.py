@@ -30,6 +30,8 @@ LEAST_GAIN = 0.1 * TOLERANCE
 #: and are not the last ones. With products of the Hessian, which take long, it ends then only if
 #: the predicted gain is no larger, either.
 MAX_SHORT, LEAST_FROM_AFAR = 3, 0.01 * NEAR
+#: And with these it ends if the predicted gain is less than this share of what has been gained.
+LEAST_LEFT = 0.01
 #: It ends if this many points in a row are no higher: if effects are integrated out, gradient and
 #: value do not quite belong to one function.
 MAX_TRIALS = 12
@@ -181,7 +183,7 @@ def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
     """Return the end of trust-region Newton steps by Hessian products; None if each step fails."""
     from scipy.optimize import OptimizeResult, minimize
 
-    geometry = objective.geometry(theta)
+    geometry, start = objective.geometry(theta), objective.value(theta)
     most, predicted, short = -np.inf, np.inf, 0
     least = TOLERANCE if objective.near else LEAST_FROM_AFAR
 
@@ -198,7 +200,9 @@ def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
         # If effects are integrated out, the gradient is right on average only. It vanishes close to
         # the maximum, but not at it, and steps from there to where it vanishes are refused, one
         # after the other, each for a shorter one.
-        if short >= MAX_SHORT and predicted < LEAST_FROM_AFAR:
+        refused = short >= MAX_SHORT and predicted < LEAST_FROM_AFAR
+        # The next pass changes the objective: here it need not be the last digit of the maximum.
+        if refused or predicted < LEAST_LEFT * (most - start):
             raise StopIteration
 
     def hessian_times(v: np.ndarray, p: np.ndarray) -> np.ndarray:

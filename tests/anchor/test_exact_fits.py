@@ -32,6 +32,7 @@ def read(noise, prior, y, of_groups=False):
     return setup.read(model, None, None, None, "auto").problems[0].own
 
 
+@pytest.mark.slow_cases("laplace", "student t")
 @pytest.mark.parametrize("noise", NOISES)
 def test_rows_that_are_fitted_exactly(noise):
     with pytest.raises((UnsupportedModelError, ValueError), match=MESSAGE):

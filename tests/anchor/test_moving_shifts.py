@@ -46,6 +46,7 @@ def test_no_predictor_changes_along_shifts():
             np.testing.assert_allclose(after, before, rtol=0.0, atol=1e-12 * np.abs(moved).max())
 
 
+@pytest.mark.slow_cases("zero-sum")
 @pytest.mark.parametrize(
     "effects",
     [

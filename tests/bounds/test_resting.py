@@ -41,6 +41,7 @@ def test_resting_coefficients_have_columns_of_their_own():
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow_cases("one radius")
 @pytest.mark.parametrize("effects", [False, True], ids=["one radius", "in parts"])
 def test_a_positive_part_that_is_zero_at_the_mode(effects):
     """The slope has hardly any information, so that its prior holds: a is above zero in 38%."""

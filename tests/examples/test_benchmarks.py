@@ -102,6 +102,7 @@ def test_gibbs_sampling_with_polya_gamma_variables():
     assert_matches(flat(found), reference_from_draws(flat(draws_of(idata))))
 
 
+@pytest.mark.slow
 def test_slowest_of_many_parameters():
     """Found where there is one; of independent draws none is made up by taking the smallest."""
     rng = np.random.default_rng(5)

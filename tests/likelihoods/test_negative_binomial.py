@@ -178,16 +178,15 @@ def posterior(y, alpha):
     return log_density
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("alpha", "bound"),
     [
-        pytest.param(1.5, JaakkolaJordan(), id="jj", marks=pytest.mark.slow),
-        pytest.param(1.5, Taylor(), id="taylor", marks=pytest.mark.slow),
+        pytest.param(1.5, JaakkolaJordan(), id="jj"),
+        pytest.param(1.5, Taylor(), id="taylor"),
         pytest.param(None, "auto", id="free"),
-        pytest.param(None, None, id="free, no bound", marks=pytest.mark.slow),
-        pytest.param(
-            None, FreeJaakkolaJordan(slack=0.0), id="free, no slack", marks=pytest.mark.slow
-        ),
+        pytest.param(None, None, id="free, no bound"),
+        pytest.param(None, FreeJaakkolaJordan(slack=0.0), id="free, no slack"),
     ],
 )
 def test_posterior_by_quadrature(alpha, bound):

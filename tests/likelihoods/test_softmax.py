@@ -168,6 +168,7 @@ def test_posterior_by_quadrature(problem, bound):
     assert_matches(draws, reference)
 
 
+@pytest.mark.slow
 def test_identified_by_the_prior_alone():
     """Without a reference class: the contrasts are those of a model with correlated priors."""
     rng = np.random.default_rng(4)

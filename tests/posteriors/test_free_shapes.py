@@ -76,6 +76,7 @@ def test_posterior_by_quadrature(kind, kernel):
     assert_matches(draws, quadrature(log_density, [-2.0, -2.0], [3.0, 3.0]))
 
 
+@pytest.mark.slow
 def test_walks_of_a_surrogate_with_a_nuisance_parameter():
     """Few rows, so that remainders are large: the walks' ratio needs those of all rows."""
     model, log_density = simulated("gamma", 12)

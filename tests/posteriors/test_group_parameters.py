@@ -52,9 +52,8 @@ MOVES = {
 }
 
 
-#: Quick: what is chosen for two of them, and each kernel by name once.
+#: Quick: what is chosen for one of them, and each kernel by name once.
 QUICK = (
-    "probabilities-default",
     "rates-hamiltonian",
     "rates-joint",
     "rates-metropolis",

@@ -42,7 +42,12 @@ SELDOM = [("pcn", scheme) for scheme in SCHEMES if scheme != "implicit-single-q"
 SELDOM += [("mala", "implicit-by-row"), ("slice-random", "implicit-by-row")]
 SELDOM += [
     ("random_walk", scheme)
-    for scheme in ("implicit-by-row", "implicit-single-q", "with-replacement")
+    for scheme in (
+        "implicit-by-row",
+        "implicit-single-q",
+        "with-replacement",
+        "without-replacement",
+    )
 ]
 
 

@@ -60,25 +60,20 @@ def problems():
     return {name: make() for name, make in PROBLEMS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "problem", "settings"),
     [
-        pytest.param(FireflyMH, "two regressions", {"transitions": 25}, marks=pytest.mark.slow),
-        pytest.param(FireflyMH, "counts and noise", {"transitions": 40}, marks=pytest.mark.slow),
-        pytest.param(
-            FireflyMH,
-            "two regressions",
-            {"transitions": 15, "bound": None},
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
+        (FireflyMH, "two regressions", {"transitions": 25}),
+        (FireflyMH, "counts and noise", {"transitions": 40}),
+        (FireflyMH, "two regressions", {"transitions": 15, "bound": None}),
+        (
             FireflyMH,
             "two regressions",
             {"transitions": 50, "brightness": ExplicitResampling(0.1, "cycle")},
-            marks=pytest.mark.slow,
         ),
-        pytest.param(FireflyHMC, "two regressions", {"transitions": 4}, marks=pytest.mark.slow),
-        pytest.param(FireflyHMC, "counts and noise", {"transitions": 6}, marks=pytest.mark.slow),
+        (FireflyHMC, "two regressions", {"transitions": 4}),
+        (FireflyHMC, "counts and noise", {"transitions": 6}),
         (FireflySlice, "two regressions", {"transitions": 6}),
     ],
 )

@@ -88,6 +88,7 @@ def test_exact_draws_stay_exact(name, monkeypatch):
     assert test_combination(one, posterior, 1000, 1e-6, 0).failed
 
 
+@pytest.mark.slow
 def test_calibration():
     assert not test_model("counts", 0, 4, 1e-6).failed
 
