@@ -453,10 +453,11 @@ GOOD, BAD = 0.75, 0.1
 #: of the predicted gain of an undamped step, if that gain is less than `CLOSE`: this happens if
 #: effects are integrated out, and a step ignores that their precision changes.
 MAX_STALLS, STALLED, CLOSE = 3, 0.1, 1.0
-#: With effects integrated out, a step within `NEAR` of the mode that does not raise the density is
-#: made all the same if the next one would gain less than this share of what it was to gain. There
-#: the gradient, which ignores that their precision changes with the rows' curvature, is the guide.
-CLOSER = 0.5
+#: With effects integrated out, a step that is to gain less than `NEAR`, or than this for each
+#: effect, is made although it does not raise the density, if the next one would gain less than the
+#: share `CLOSER` of that. Near the mode the gradient is the guide: it ignores that the effects'
+#: precision changes with the rows' curvature, and the density does not.
+GAIN_OF_EFFECT, CLOSER = 0.01, 0.5
 #: Number of times that the joint density may replace the one with effects integrated out before it
 #: stays: the two in turns may have two maxima, between which a search would alternate.
 MAX_JOINT = 3
@@ -543,7 +544,8 @@ def find_mode(
         if predicted > NEAR and concave.lacks_curvature:
             usable = concave.cautious()
             proposal, _ = maximise(own.with_statistics(usable.pack()), theta)
-        close = predicted < NEAR and len(posterior.effects.integrated_out) > 0
+        n_effects = len(posterior.effects.integrated_out)
+        close = n_effects > 0 and predicted < max(NEAR, GAIN_OF_EFFECT * n_effects)
         step, failures, damping = 1.0, 0, 0.0 if close else damping
         while True:
             if damping > 0.0:
