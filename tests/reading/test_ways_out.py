@@ -317,6 +317,7 @@ def test_what_the_message_says_to_write_is_read(name):
 
 #: Those that depend on more than a model, and the tests that have them.
 ELSEWHERE = {
+    "observed_rows.py:check_variables": "reading/test_model.py",  # vars=
     "observed_rows.py:check_variables 2": "steps/test_errors.py",  # vars=
     "row_axes.py:check_rows_alone": "reading/test_row_axes.py",  # data=
     "family.py:SmoothFamily._unlimited": "likelihoods/test_limits.py",
