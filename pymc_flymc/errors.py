@@ -16,7 +16,7 @@ _INTERNAL = (
 
 
 #: The way out of every refusal.
-OTHERWISE = "Or leave out step=, and PyMC samples the model as it is."
+OTHERWISE = "Or leave out step=, and PyMC samples the model as it is, with its own rows."
 #: Settings that a message may tell to change or to leave out instead.
 _SETTINGS = ("step=", "data=", "kernel=", "vars=")
 

@@ -39,7 +39,7 @@ class Run:
         Of the parameters that are looked at, L of them.
     draws : ndarray, shape (chains, draws, L)
     r_hats : ndarray, shape (L,)
-        NaN for what is constant.
+        NaN for what is constant, and of a single chain.
     slowest : int
         Place in `names` of the parameter with the fewest effective draws.
     effective : float
@@ -311,13 +311,14 @@ def _convergence(run: Run) -> Iterator[str]:
         return
     at = run.worst if r_hat > LARGEST_R_HAT or each >= EFFECTIVE else run.slowest
     name = run.names[at]
-    state = f"R-hat {run.r_hats[at]:.3g}"
-    if at == run.slowest:
-        state += f", {run.effective:,.0f} effective draws of {run.n_chains * run.n_draws:,}"
-    chance = (r_hat**2 - 1.0) * float(run.effective_of[run.worst]) / run.n_chains < CHANCE
-    if each >= FEWEST_EFFECTIVE and (r_hat <= LARGEST_R_HAT or chance):
+    state = f"{run.effective:,.0f} effective draws of {run.n_chains * run.n_draws:,}"
+    if not np.isnan(run.r_hats[at]):
+        state = f"R-hat {run.r_hats[at]:.3g}, {state if at == run.slowest else 'the largest'}"
+    excess = 0.0 if np.isnan(r_hat) else r_hat**2 - 1.0
+    chance = excess * float(run.effective_of[run.worst]) / run.n_chains < CHANCE
+    if each >= FEWEST_EFFECTIVE and (not r_hat > LARGEST_R_HAT or chance):
         # What R-hat has above one falls as one over the number of draws.
-        longer = max(EFFECTIVE / each, (r_hat**2 - 1.0) / (R_HAT**2 - 1.0))
+        longer = max(EFFECTIVE / each, excess / (R_HAT**2 - 1.0))
         yield f"There are too few draws of {name} ({state}): take {_draws(run, longer)}."
     elif r_hat > LARGEST_R_HAT and run.chains_have_settled():
         yield (
@@ -327,7 +328,8 @@ def _convergence(run: Run) -> Iterator[str]:
         )
     else:
         yield (
-            f"The chains have not converged, {name} last of all ({state}): "
+            f"The {'chains have' if run.n_chains > 1 else 'chain has'} not converged, {name} last "
+            f"of all ({state}): "
             f"{'; '.join(_remedies(run, name))}."
         )
 
@@ -428,7 +430,9 @@ def report(idata: Any) -> Report:
 def _table(run: Run) -> dict[str, str]:
     """Return what there is to know."""
     slowest = f"{run.names[run.slowest]}, {run.effective:,.0f} effective draws of "
-    slowest += f"{run.n_chains * run.n_draws:,}, R-hat {run.r_hats[run.slowest]:.3f}"
+    slowest += f"{run.n_chains * run.n_draws:,}"
+    if not np.isnan(run.r_hats[run.slowest]):
+        slowest += f", R-hat {run.r_hats[run.slowest]:.3f}"
     moved = int(run.of("anchor_moved").any(axis=1).sum())
     share = run.bright / run.n_rows
     percent = "less than 0.01" if share < 1e-4 else f"{100 * share:.3g}"

@@ -249,7 +249,25 @@ def test_the_parameter_with_the_largest_r_hat_is_named():
     found = report(run_of(draws))
     assert 1.01 < az.rhat(draws)[1] < 1.05
     assert found.table["slowest parameter"].startswith("beta[sex]")
-    assert "too few draws of beta[income]" in found.advice[0]
+    assert re.search(
+        r"too few draws of beta\[income\] \(R-hat 1\.0\d, the largest\)", *found.advice
+    )
+
+
+@pytest.mark.parametrize(
+    ("each_lasts", "said"),
+    [
+        (1, ""),
+        (10, r"too few draws of beta\[\w+\] \(\d+ effective draws of 500\)"),
+        (50, r"chain has not converged, beta\[\w+\] last of all \(\d+ effective draws of 500\)"),
+    ],
+)
+def test_one_chain_has_no_r_hat(each_lasts, said):
+    """What can be said of it are effective draws."""
+    draws = np.repeat(normal_draws()[:1, : DRAWS // each_lasts], each_lasts, axis=1)
+    found = report(run_of(draws))
+    assert "R-hat" not in str(found) and "nan" not in str(found)
+    assert bool(found.advice) == bool(said) and re.search(said, "".join(found.advice))
 
 
 def test_values_for_each_row_are_no_parameters():

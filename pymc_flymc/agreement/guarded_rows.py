@@ -49,8 +49,8 @@ def check_guards(
         if regression.design.stored is not None:
             raise UnsupportedModelError(
                 f"the probabilities of {rv.name!r} are kept off 0 and 1, as by pt.switch(pt.eq(p, "
-                "1), 1 - eps, p), and Firefly cannot tell for rows out of core whether that "
-                f"matters. Write the link alone, as in logit_p=eta"
+                "1), 1 - eps, p), and Firefly cannot tell for rows of data= whether that "
+                "matters. Write the link alone, as in logit_p=eta"
             )
         suspects = _suspects(regression, anchor)
         if not len(suspects):
@@ -62,7 +62,8 @@ def check_guards(
                 "that log-likelihoods of rows stop at -36. With the link alone, which Firefly "
                 f"reads, they do not. That matters for row {far[0]:,}, one of {len(far):,}: its "
                 "outcome is all but impossible where the other rows have the coefficients. Check "
-                f"the row, or write pm.Bernoulli(logit_p=eta) in a model of PyMC's"
+                "the row, or write the link alone, as in pm.Bernoulli(logit_p=eta), in a model of "
+                "PyMC's"
             )
 
 

@@ -14,14 +14,22 @@ DISTANCES = 1.0, 2.0, 4.0
 LINES = 16
 #: A coefficient rests if its sd to first order is less than this share of how far it moves.
 RESTING = 0.02
+#: Rows without more curvature do not limit a coefficient; sds are finite all the same.
+LEAST_CURVATURE = 1e-100
+#: Rows keep a coefficient within so many of the sds that they alone would give it, in effect. An
+#: exponential of a parameter with a flat prior moves out of all proportion.
+FARTHEST = 100.0
 
 
-def coefficient_factor(density: ExpandedDensity, geometry: Geometry) -> np.ndarray:
+def coefficient_factor(
+    density: ExpandedDensity, geometry: Geometry, curvature: np.ndarray
+) -> np.ndarray:
     """Return W, (P, S), so that W W' is about the covariance of the coefficients.
 
     It is the one to first order. But where the posterior has its mode, some coefficients may rest:
     a product of two zeros, or the positive part of a negative parameter. How far they move further
     out stands for their sds. Bounds that took them for fixed would keep chains from moving them.
+    `curvature` is the diagonal of the information of the rows, (P,), which limits how far.
     """
     centre = geometry.centre
     rng = np.random.default_rng(20141104)
@@ -42,7 +50,9 @@ def coefficient_factor(density: ExpandedDensity, geometry: Geometry) -> np.ndarr
     # Independent of all others; of one another on average only, if there are more than columns.
     own = np.zeros((len(factor), min(len(resting), SKETCH)))
     signs = rng.choice([-1.0, 1.0], len(resting))
-    own[resting, np.arange(len(resting)) % own.shape[1]] = signs * moves[resting]
+    informed = np.maximum(curvature[resting], LEAST_CURVATURE)
+    sds = np.minimum(moves[resting], FARTHEST / np.sqrt(informed))
+    own[resting, np.arange(len(resting)) % own.shape[1]] = signs * sds
     return np.hstack([factor, own])
 
 

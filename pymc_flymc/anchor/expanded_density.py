@@ -69,7 +69,7 @@ class ExpandedDensity:
         except (NotImplementedError, TypeError) as error:
             raise UnsupportedModelError(
                 "PyTensor has no gradient of the model's log density, which the set-up needs, as "
-                f"NUTS does: {error}"
+                f"NUTS does: {error!r}"
             ) from error
         # The quadratic's own gradient is written out: otherwise PyTensor cannot vectorise it.
         (gradient,) = rewritten([gradient], rewrites("inline_ofg_expansion"))

@@ -287,7 +287,8 @@ def _anchor(posterior: LogPosterior, found: ModeResult, of_all_rows: bool = Fals
     geometry = with_slow_directions(
         objective.geometry_of(centre, blocks), lambda v: -objective.hessian_times(centre, v)
     )
-    w_factor = coefficient_factor(density, geometry)
+    curvature = np.concatenate([part.information.diagonal() for part in expansion.parts])
+    w_factor = coefficient_factor(density, geometry, curvature)
     if not np.all(np.isfinite(w_factor)):
         raise UnsupportedModelError(
             f"where the posterior has its mode, coefficients of {posterior.names} have no finite "

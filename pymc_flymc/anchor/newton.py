@@ -162,8 +162,8 @@ def _in_units(
         raise UnsupportedModelError(
             f"no posterior mode found: the log density of the model with likelihood "
             f"{posterior.names} grows without limit as {posterior.layout.describe(i)} comes near "
-            f"{best[i]:.6g} (unconstrained), as at a covariance that is singular. A prior "
-            "that keeps away from there would give it a mode"
+            f"{best[i]:.6g} (unconstrained), as at a covariance that is singular. Give it "
+            "a prior that keeps away from there"
         ) from None
     is_small = bool(result.success) or found or (short >= MAX_SHORT and objective.near)
     stuck = not (result.success or found) and not result.x.any()

@@ -106,9 +106,12 @@ _LAGGED = (
     "columns of lagged are earlier values"
 )
 
-LEAVE_OUT = "Leave out step=, and PyMC samples the model as it is."
+LEAVE_OUT = "Leave out step=, and PyMC samples the model as it is, with its own rows."
 #: The same, after a suggestion what to write.
-OTHERWISE = "If that is another model than yours, leave out step=, and PyMC samples it as it is."
+OTHERWISE = (
+    "If that is another model than yours, leave out step=, and PyMC samples it as it is, with its "
+    "own rows."
+)
 #: What to write instead of a vector of outcomes with a covariance: most often a process is meant.
 _PROCESS = (
     "pm.gp.HSGP(...).prior(...) as a term of eta, with outcomes that are independent given it"

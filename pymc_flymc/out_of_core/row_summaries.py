@@ -134,7 +134,7 @@ def summarize_rows(
     UnsupportedModelError
         If an expression is not a function of each row alone, or is drawn at random.
     ValueError
-        If settings are invalid, or rows.
+        If settings are invalid, or rows, or if an expression needs a variable without draws.
 
     See Also
     --------
@@ -219,7 +219,9 @@ class RowSummary:
         Raises
         ------
         UnsupportedModelError
-            If an expression is not a function of each row alone, or needs a variable without draws.
+            If an expression is not a function of each row alone.
+        ValueError
+            If it needs a variable without draws.
         """
         for name, graph in expressions.items():
             check_rows_alone([graph], [], containers, name)
@@ -232,11 +234,15 @@ class RowSummary:
         if any(isinstance(v.type, RandomType) for v in ancestors(outputs)):
             raise UnsupportedModelError(
                 f"an expression of {', '.join(map(repr, expressions))} is drawn at random: give "
-                "what is expected of it, or pm.sample_posterior_predictive on random_rows"
+                "what is expected of it, or draw it for some rows of data=, by random_rows and "
+                "pm.sample_posterior_predictive"
             )
         missing = [str(v.name) for v in used if v.name not in draws]
         if missing:
-            raise UnsupportedModelError(f"the posterior has no draws of {', '.join(missing)}")
+            raise ValueError(
+                f"the posterior has no draws of {', '.join(missing)}: give draws of this model, "
+                "with all variables of the expressions"
+            )
         arrays = [draws[str(v.name)].astype(v.type.dtype) for v in used]
         values: list[tuple[np.ndarray, ...]] = list(zip(*arrays, strict=True)) or [()]
         return cls(tuple(expressions), rows, [stand_ins[v] for v in used], outputs, values)

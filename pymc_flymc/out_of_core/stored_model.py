@@ -96,7 +96,8 @@ def _check_rest(graphs: Sequence[TensorVariable], containers: Containers) -> Non
             raise UnsupportedModelError(
                 f"the model uses the container {name!r} in more than the rows of one observed "
                 "variable (in a prior, a potential, or a mean over rows): there it would be its "
-                "first rows alone. Compute what is needed of all rows before the model"
+                "first rows alone. Compute what is needed of all rows before the model, or put the "
+                "rows into the model, without data="
             )
 
 
@@ -106,8 +107,8 @@ def _check_deterministics(model: Model, containers: Containers) -> None:
     for name, what in statistics_of_rows(graphs, containers).items():
         raise UnsupportedModelError(
             f"the deterministic {name!r} contains {what}: it would be recorded as that of the "
-            "first rows alone. Leave it out of the model; after sampling, summarize_rows reads all "
-            "rows"
+            "first rows alone. Leave it out of the model: after sampling, summarize_rows reads all "
+            "rows of data="
         )
 
 

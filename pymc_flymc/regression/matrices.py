@@ -71,6 +71,14 @@ class SymmetricMatrix:
         """Return the indices of the coefficients in the order of an arrow, sparse columns last."""
         return np.argsort(self._are_sparse(len(self.dense) + self.n_sparse), kind="stable")
 
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal, in the order of the coefficients, shape (P,)."""
+        if not self.n_sparse:
+            return np.diag(self.dense)
+        found = np.empty(len(self.dense) + self.n_sparse)
+        found[self.order()] = np.concatenate([np.diag(self.dense), self.sparse.diagonal()])
+        return found
+
     @property
     def array(self) -> np.ndarray:
         """Return the matrix, written out; an arrow is refused."""

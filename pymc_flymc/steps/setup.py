@@ -91,14 +91,18 @@ def read(
     layout, others_layout = (Layout.of(each, initial_point) for each in (found.vars, others))
     if not layout.size:
         names = ", ".join(repr(v.name) for v in found.vars)
-        raise UnsupportedModelError(f"there is nothing to sample: {names} have no elements")
+        raise ValueError(
+            f"there is nothing to sample: no element of {names}, which PyMC cannot sample either. "
+            "Add a parameter, such as pm.Normal('intercept')"
+        )
     theta, of_others = layout.ravel(initial_point), others_layout.ravel(initial_point)
     if anchor is None:
         check_start(theta, layout)
     if source is not None and others:
         raise UnsupportedModelError(
-            f"with data= the step samples all variables of the model, and leaves out "
-            f"{[v.name for v in others]}: proposals are made before they are wanted"
+            "with data= the step samples all variables of the model, for proposals are made before "
+            f"they are wanted, and {[v.name for v in others]} are left to others: leave out vars=, "
+            "or put the rows into the model, without data="
         )
     graph = flatten_model(
         found.prior_logp,

@@ -147,7 +147,7 @@ def test_rows_out_of_core():
     stored = SimpleNamespace(design=SimpleNamespace(stored=object()))
     with pm.Model():
         y = pm.Bernoulli("y", p=guarded(pm.math.sigmoid(pm.Normal("b") * ROWS)), observed=BINARY)
-    with pytest.raises(UnsupportedModelError, match=r"of 'y' are kept off 0 and 1.*out of core"):
+    with pytest.raises(UnsupportedModelError, match=r"of 'y' are kept off 0 and 1.*rows of data="):
         check_guards(y, [stored], [None], [None])
 
 

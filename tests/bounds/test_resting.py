@@ -6,7 +6,8 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_flymc import FireflyHMC, Taylor
-from pymc_flymc.anchor.coefficient_factor import coefficient_factor
+from pymc_flymc.anchor.coefficient_factor import FARTHEST, coefficient_factor
+from pymc_flymc.bounds.taylor import metric_of
 from pymc_flymc.kernels.geometry import dense_geometry
 from tests.support.steps import drive, step_of
 
@@ -32,13 +33,47 @@ class Coefficients:
 
 def test_resting_coefficients_have_columns_of_their_own():
     geometry = dense_geometry(np.array([0.0, -0.3, 0.0]), np.eye(3))
-    found = coefficient_factor(Coefficients(), geometry)
+    found = coefficient_factor(Coefficients(), geometry, np.zeros(5))
     expected = np.zeros((5, 5))
     expected[:, :3] = Coefficients().jacobian(geometry.centre)
     own = np.abs(found[[1, 2], [3, 4]])
     assert np.all((own > 0.5) & (own < 5.0))  # in posterior sds of parameters, which are one
     found[[1, 2], [3, 4]] = 0.0
     np.testing.assert_array_equal(found, expected)
+
+
+def test_rows_limit_how_far_a_resting_coefficient_is_taken_to_move():
+    """An exponential of a parameter with a flat prior moves out of all proportion."""
+
+    class Exponential(Coefficients):
+        n_coefficients = 1
+
+        def coefficients(self, theta):
+            return np.exp(theta[:1])
+
+        def jacobian(self, theta):
+            return np.exp(theta[:1])[:, None]
+
+    geometry = dense_geometry(np.array([-14.0]), np.array([[1000.0]]))
+    found = coefficient_factor(Exponential(), geometry, np.array([25.0]))
+    assert abs(found[0, -1]) == pytest.approx(FARTHEST / 5.0)
+
+
+@pytest.mark.slow
+def test_a_correlation_without_spread(searches):
+    """Slopes of groups do not differ: their sd has no mode, and metrics of bounds are finite."""
+    rng, n, groups = np.random.default_rng(3), 2000, 30
+    group, x = rng.integers(0, groups, n), rng.normal(size=n)
+    rng.normal(size=(groups, 2))
+    y = rng.random(n) < 1 / (1 + np.exp(1.0 - 0.5 * x))
+    with pm.Model() as model:
+        sds = pm.Exponential.dist(1.0, shape=2)
+        chol, *_ = pm.LKJCholeskyCov("chol", n=2, eta=2.0, sd_dist=sds)
+        effects = pm.Normal("mu", 0.0, 2.0, shape=2) + pm.Normal("z", shape=(groups, 2)) @ chol.T
+        eta = effects[group, 0] + effects[group, 1] * x
+        pm.Bernoulli("y", logit_p=eta, observed=y.astype(int))
+    metric, ridge = metric_of(searches(model).parts[0])
+    assert np.isfinite(metric).all() and np.isfinite(ridge).all()
 
 
 @pytest.mark.slow_cases("one radius")

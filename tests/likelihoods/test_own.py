@@ -114,6 +114,7 @@ def test_likelihood_without_a_bound(page):
         pm.Exponential("y", scale=pm.math.exp(beta * np.ones(300)), observed=1.0 + BINARY)
         with pytest.raises(ValueError, match="no bound of this package is one on exponential-log"):
             FireflyMH()
+        FireflyMH(bound=None)  # as the message says
 
 
 @dataclass(frozen=True)

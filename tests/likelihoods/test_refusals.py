@@ -92,7 +92,7 @@ def test_unsupported_distributions(name):
     else:
         assert others[0].startswith(f"Instead of {name}: ") and nearest in others[0]
     assert "docs/likelihoods.md" in others[-1] and "docs/own_likelihood.md" in others[-1]
-    assert len(first) < 180 and len(message) < 600
+    assert len(first) < 200 and len(message) < 600
 
 
 def test_page_of_likelihoods_is_complete():

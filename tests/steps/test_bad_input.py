@@ -110,7 +110,7 @@ REFUSED = {
     "an offset that is no number": (poisson(X=with_value(np.nan)), "bought"),
     "a missing trial": (probabilities(np.where(np.arange(N) == 3, -1, 4)), "bought"),
     "masked outcomes": (logistic(y=np.ma.masked_equal(Y, 1)), "bought"),
-    "no column": (logistic(np.empty((N, 0))), "nothing to sample: 'beta'"),
+    "no column": (logistic(np.empty((N, 0))), "nothing to sample: no element of 'beta'"),
     "no rows": (logistic(X[:0], Y[:0]), "bought"),
 }
 #: What PyMC or PyTensor refuse themselves.
