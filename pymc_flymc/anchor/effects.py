@@ -9,6 +9,7 @@ import numpy as np
 from pymc_flymc.anchor.expanded_density import ExpandedDensity, nearby
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.matrices import LARGEST_DENSE, are_sparse
 
 #: With more than `LARGEST_DENSE` parameters, effects in variables larger than this are
@@ -21,6 +22,8 @@ MAX_COUPLED = 8
 MAX_SLOPES = 64
 #: A parameter has collapsed if its conditional precision has grown by this factor.
 COLLAPSE = 1e4
+#: And if rows account for less than this share of its precision.
+UNINFORMED = 0.01
 
 
 @dataclass(frozen=True)
@@ -104,16 +107,20 @@ def moving(density: ExpandedDensity, theta: np.ndarray) -> np.ndarray:
 
 
 def collapsed(
-    density: ExpandedDensity, statistics: np.ndarray, start: np.ndarray, end: np.ndarray
+    density: ExpandedDensity, expansion: JointExpansion, start: np.ndarray, end: np.ndarray
 ) -> np.ndarray:
-    """Return the indices of parameters of priors alone that a search has followed into a funnel."""
+    """Return the indices of parameters that a search has followed into a funnel of their prior."""
     # If no row depends on a ~ Normal(0, sigma), the joint density of a and sigma grows without
-    # limit as both go to zero. On the way there the conditional precision of a grows, too.
-    before, after = (-np.diag(density.hessian(theta, statistics)) for theta in (start, end))
-    grown = np.flatnonzero(after > COLLAPSE * np.maximum(before, 1.0))
-    if not len(grown):
-        return grown
-    return grown[~density.jacobian(nearby(start))[:, grown].any(axis=0)]
+    # limit as both go to zero. On the way there the conditional precision of a grows, too. So does
+    # that of an element of a Cholesky factor whose groups hardly differ: rows depend on it, but
+    # next to the prior they say nothing.
+    of_all, of_prior = expansion.pack(), expansion.flat().pack()
+    before, after, without_rows = (
+        -np.diag(density.hessian(theta, statistics))
+        for theta, statistics in ((start, of_all), (end, of_all), (end, of_prior))
+    )
+    grown = after > COLLAPSE * np.maximum(before, 1.0)
+    return np.flatnonzero(grown & (after - without_rows < UNINFORMED * after))
 
 
 #: Least number of probes of the curvature of diagonal elements, if they are not exact.

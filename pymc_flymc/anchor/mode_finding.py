@@ -254,7 +254,7 @@ def _integrated(
     tolerance: float,
 ) -> tuple[LogPosterior, ModeResult]:
     """Search again, with parameters integrated out whose joint density has no useful mode."""
-    # These are effects on which no row depends, if they have gone to zero with their scale, or all
+    # These are effects of which no row tells, if they have gone to zero with their scale, or all
     # parameters that change coefficients except scales of noise, if the search has not ended.
 
     def again(places: np.ndarray) -> tuple[LogPosterior, ModeResult]:
@@ -262,7 +262,7 @@ def _integrated(
         return other, find_mode(other, start, start, strides, tolerance, found.passes)
 
     density = posterior.density
-    outside = collapsed(density, found.expansion.pack(), start, found.theta)
+    outside = collapsed(density, found.expansion, start, found.theta)
     if len(outside):
         posterior, found = again(np.union1d(posterior.effects.integrated_out, outside))
     if found.predicted_gain > NEAR:
