@@ -221,7 +221,8 @@ def expanded_density(graph: DensityGraph, others: np.ndarray) -> ExpandedDensity
 def _array(function: Any, shape: tuple[int, ...], *arguments: np.ndarray) -> np.ndarray:
     """Return a function's value, of a known shape, or NaN if it raises an error."""
     try:
-        return np.array(function(*arguments))
+        with np.errstate(all="ignore"):  # as for values: numbers may overflow
+            return np.array(function(*arguments))
     except Exception:  # exceptions may be of a user's own type
         return np.full(shape, np.nan)
 
