@@ -112,15 +112,15 @@ def collapsed(
     """Return the indices of parameters that a search has followed into a funnel of their prior."""
     # If no row depends on a ~ Normal(0, sigma), the joint density of a and sigma grows without
     # limit as both go to zero. On the way there the conditional precision of a grows, too. So does
-    # that of an element of a Cholesky factor whose groups hardly differ: rows depend on it, but
-    # next to the prior they say nothing.
-    of_all, of_prior = expansion.pack(), expansion.flat().pack()
-    before, after, without_rows = (
-        -np.diag(density.hessian(theta, statistics))
-        for theta, statistics in ((start, of_all), (end, of_all), (end, of_prior))
-    )
-    grown = after > COLLAPSE * np.maximum(before, 1.0)
-    return np.flatnonzero(grown & (after - without_rows < UNINFORMED * after))
+    # the precision of an element of a Cholesky factor, if groups have nearly equal effects: rows
+    # depend on it, but the prior says far more.
+    of_all = expansion.pack()
+    before, after = (-np.diag(density.hessian(theta, of_all)) for theta in (start, end))
+    grown = np.flatnonzero(after > COLLAPSE * np.maximum(before, 1.0))
+    if not len(grown):
+        return grown
+    of_rows = after + np.diag(density.hessian(end, expansion.flat().pack()))
+    return grown[of_rows[grown] < UNINFORMED * after[grown]]
 
 
 #: Least number of probes of the curvature of diagonal elements, if they are not exact.

@@ -254,8 +254,9 @@ def _integrated(
     tolerance: float,
 ) -> tuple[LogPosterior, ModeResult]:
     """Search again, with parameters integrated out whose joint density has no useful mode."""
-    # These are effects of which no row tells, if they have gone to zero with their scale, or all
-    # parameters that change coefficients except scales of noise, if the search has not ended.
+    # These are effects about which rows say next to nothing, if the search has followed them and
+    # their scale to zero. Or they are all parameters that change coefficients except scales of
+    # noise, if the search has not ended.
 
     def again(places: np.ndarray) -> tuple[LogPosterior, ModeResult]:
         other = posterior.integrating_out(places)

@@ -30,7 +30,8 @@ LEAST_GAIN = 0.1 * TOLERANCE
 #: and are not the last ones. With products of the Hessian, which take long, it ends then only if
 #: the predicted gain is no larger, either.
 MAX_SHORT, LEAST_FROM_AFAR = 3, 0.01 * NEAR
-#: And with these it ends if the predicted gain is less than this share of what has been gained.
+#: A search by products of the Hessian also ends if the predicted gain is less than this share of
+#: what it has gained.
 LEAST_LEFT = 0.01
 #: It ends if this many points in a row are no higher: if effects are integrated out, gradient and
 #: value do not quite belong to one function.
@@ -201,7 +202,7 @@ def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
         # the maximum, but not at it, and steps from there to where it vanishes are refused, one
         # after the other, each for a shorter one.
         refused = short >= MAX_SHORT and predicted < LEAST_FROM_AFAR
-        # The next pass changes the objective: here it need not be the last digit of the maximum.
+        # The next pass changes the objective, so that more digits of this maximum are of no use.
         if refused or predicted < LEAST_LEFT * (most - start):
             raise StopIteration
 

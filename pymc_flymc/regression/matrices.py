@@ -159,11 +159,14 @@ class SymmetricMatrix:
         needy = np.linalg.eigvalsh(np.moveaxis(shares, 2, 0))[:, 0] < LEAST_CONCAVE
         kept = diags_array(np.tile(needy, k).astype(np.float64))
         sparse = csr_array(kept @ more.sparse @ kept)
-        # Dense columns get the share of these rows. All of it would hold an intercept back, which
-        # moves along with the effects of the other rows.
-        whole = more.sparse.trace()
-        share = sparse.trace() / whole if whole > 0.0 else 1.0
-        dense, cross = share * more.dense, more.cross @ kept
+        # Dense columns get the share of these rows, predictor by predictor. All of it would hold an
+        # intercept back, which moves along with the effects of the other rows.
+        each = others[range(k), range(k)]
+        whole = each.sum(axis=1)
+        share = np.where(whole > 0.0, (each @ needy) / np.where(whole > 0.0, whole, 1.0), 1.0)
+        root = np.ones(len(more.dense))
+        root[: k * self.start] = np.repeat(np.sqrt(share), self.start)
+        dense, cross = root[:, None] * more.dense * root, more.cross @ kept
         return self + replace(more, dense=dense, cross=cross, sparse=sparse)
 
     def form(self, u: np.ndarray) -> tuple[float, float]:

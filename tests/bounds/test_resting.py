@@ -75,7 +75,7 @@ def test_a_correlation_without_spread(searches):
     anchor = searches(model)
     metric, ridge = metric_of(anchor.parts[0])
     assert np.isfinite(metric).all() and np.isfinite(ridge).all()
-    # An element beside the diagonal, the funnel of which has no joint mode, is integrated out.
+    # The element off the diagonal, whose funnel has no joint mode, is integrated out.
     assert np.linalg.norm(anchor.geometry.factor, axis=1).max() < 5.0
 
 
