@@ -1,8 +1,8 @@
 """Parameters that are effects of groups, and their curvatures."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class Effects:
     #: For variables with several effects of each group: where they begin among the diagonal
     #: elements, how many effects, and how many groups.
     runs: list[tuple[int, int, int]]
+    #: Effects whose prior has heavy tails, as Student t or Laplace distributions have.
+    heavy_tailed: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: Layout) -> Effects:
@@ -140,6 +142,16 @@ class Curvatures(NamedTuple):
     #: are coupled are left out.
     blocks: list[tuple[int, np.ndarray]]
 
+    def usable(self, more: np.ndarray, effects: Effects) -> Self:
+        """Return the same with more curvature, (D,), and none that is zero or negative."""
+        diagonal = self.diagonal + more
+        # With diagonal elements noise, or no mode in a direction: the median of the others.
+        for places in effects.probes + effects.few if len(effects.diagonal) else []:
+            own = diagonal[places]
+            good = own > least_curvature(own)
+            diagonal[places] = np.where(good, own, np.median(own[good]) if good.any() else 1.0)
+        return self._replace(diagonal=diagonal)
+
 
 class Probes:
     """Directions along which the curvatures of effects are found, and how often each is probed.
@@ -176,9 +188,7 @@ class Probes:
                     together.append((-signs * along[runs[run]]).T)
             total = np.mean(probed, axis=0)
             exact = exact and _agree(np.array(probed), total)
-            good = total > least_curvature(total)
-            # Noise, or no mode in this direction: the median of the others replaces it.
-            diagonal[places] = np.where(good, total, np.median(total[good]) if good.any() else 1.0)
+            diagonal[places] = total
             if run is not None:
                 columns[run].append(np.array(together))
         matrices = [np.stack(each, axis=3) for each in columns]

@@ -35,7 +35,7 @@ def find_following(density: ExpandedDensity, anchor: Anchor, scales: SharedScale
     sds = standard_deviations(anchor.geometry, rng)[effects]
     probes[:, effects] = sds * rng.choice([-1.0, 1.0], (PROBES, len(effects)))
     before, after = (
-        curvatures(density, statistics, at, probes).mean(axis=0)[effects]
+        curvatures(density, statistics, at, probes, step=1.0).mean(axis=0)[effects]
         for at in (theta, theta + changes)
     )
     with np.errstate(all="ignore"):

@@ -166,14 +166,18 @@ def standard_deviations(geometry: Geometry, rng: np.random.Generator) -> np.ndar
 
 
 def curvatures(
-    density: ExpandedDensity, statistics: np.ndarray, theta: np.ndarray, probes: np.ndarray
+    density: ExpandedDensity,
+    statistics: np.ndarray,
+    theta: np.ndarray,
+    probes: np.ndarray,
+    step: float = STEP,
 ) -> np.ndarray:
     """Return estimates (n, D) of minus the Hessian's diagonal, in units of 1 / sd^2."""
     # Bekas, Kokiopoulou and Saad (2007), An estimator for the diagonal of a matrix, Applied
     # Numerical Mathematics 57, 1214-1229.
     found = []
     for v in probes:
-        _, before = density(theta - STEP * v, statistics)
-        _, after = density(theta + STEP * v, statistics)
-        found.append(v * (before - after) / (2.0 * STEP))
+        _, before = density(theta - step * v, statistics)
+        _, after = density(theta + step * v, statistics)
+        found.append(v * (before - after) / (2.0 * step))
     return np.array(found)

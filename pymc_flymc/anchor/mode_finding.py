@@ -173,7 +173,7 @@ class ModeFinder:
         def made(posterior: LogPosterior) -> Anchor:
             expansion = posterior.expand(theta)
             posterior.value(theta, expansion)
-            objective = Objective(posterior, expansion.concave().pack())
+            objective = Objective(posterior, expansion.concave())
             check_proper(posterior, ModeResult(theta, theta, objective, expansion, None, 1.0))
             centre, objective = maximise(objective, theta)
             found = ModeResult(theta, centre, objective, expansion, None, 1.0)
@@ -199,7 +199,7 @@ class ModeFinder:
                     for part, span in zip(expansion.concave().parts, spans, strict=True)
                 )
             )
-            objective = Objective(posterior, level.pack()).joint()
+            objective = Objective(posterior, level).joint()
             anchor = _anchor(posterior, ModeResult(theta, theta, objective, level, None, 1.0))
             touching = zip(anchor.parts, expansion.parts, strict=True)
             parts = tuple(replace(part, expansion=around) for part, around in touching)
@@ -237,7 +237,7 @@ def _with_modes(
     effects = posterior.effects
     if not len(effects.integrated_out) or len(effects.diagonal):
         return posterior, 0.0
-    objective = Objective(posterior, posterior.expand(start, strides).concave().pack())
+    objective = Objective(posterior, posterior.expand(start, strides).concave())
     kept = np.zeros(len(start), bool)
     kept[objective.without_mode(start)] = True
     for variable in posterior.layout.places:
@@ -280,7 +280,7 @@ def _anchor(posterior: LogPosterior, found: ModeResult, of_all_rows: bool = Fals
     # if coefficients have no finite derivatives at the centre: the logarithm of a rate that no row
     # looks up changes no density, and the mode may be at a rate of zero.
     density, expansion, centre = posterior.density, found.expansion, found.centre
-    objective = found.objective.with_statistics(expansion.pack())
+    objective = found.objective.with_expansion(expansion)
     blocks = objective.precision_blocks(centre)
     if of_all_rows:
         lines = Lines.of(objective, centre, blocks, SMALL)

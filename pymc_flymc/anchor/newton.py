@@ -527,7 +527,7 @@ def find_mode(
     # The rows' curvature at the start takes another pass if this stage does not begin there.
     damping, at_start = 0.0, concave if theta is start else None
     stalls = joint = 0
-    own = Objective(posterior, concave.pack(), near)
+    own = Objective(posterior, concave, near)
     for _ in range(MAX_STEPS):
         proposal, objective = maximise(own, theta)
         joint += objective.posterior is not posterior
@@ -544,7 +544,7 @@ def find_mode(
         usable = concave
         if predicted > NEAR and concave.lacks_curvature:
             usable = concave.cautious()
-            proposal, _ = maximise(own.with_statistics(usable.pack()), theta)
+            proposal, _ = maximise(own.with_expansion(usable), theta)
         n_effects = len(posterior.effects.integrated_out)
         close = n_effects > 0 and predicted < max(NEAR, GAIN_OF_EFFECT * n_effects)
         step, failures, damping = 1.0, 0, 0.0 if close else damping
@@ -554,13 +554,13 @@ def find_mode(
                     at_start = posterior.expand(start, strides).concave()
                     passes += share
                 damped = usable.damped(damping, at_start)
-                candidate, _ = maximise(own.with_statistics(damped.pack()), theta)
+                candidate, _ = maximise(own.with_expansion(damped), theta)
             else:
                 candidate = theta + step * (proposal - theta)
             new_expansion = posterior.expand(candidate, strides)
             # Concave as at theta: otherwise precisions of effects may be close to zero.
             new_concave = new_expansion.concave()
-            there = objective.with_statistics(new_concave.pack())
+            there = objective.with_expansion(new_concave)
             new_value, _ = there(candidate)
             passes += share
             if new_value > value:
@@ -590,7 +590,7 @@ def find_mode(
         theta, previous, expansion, concave = candidate, expansion, new_expansion, new_concave
         # For the same density, results of the one objective are valid for the other.
         same = objective.posterior is posterior
-        own = there if same else own.with_statistics(concave.pack())
+        own = there if same else own.with_expansion(concave)
     runaway = first_largest(np.abs(theta))
     further, last = maximise(own, theta)
     raise ValueError(

@@ -20,13 +20,17 @@ from pymc_flymc.anchor.effects import (
     least_curvature,
     proper,
 )
-from pymc_flymc.anchor.expanded_density import ExpandedDensity
+from pymc_flymc.anchor.expanded_density import ExpandedDensity, nearby
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.order import first_largest
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.regression import Regression, expand, names_of
+
+#: Distances, in conditional sds at the mode of an effect's prior, at which its curvature is looked
+#: at, and the share of the curvature at the mode below which it is a rounding error of zero.
+FAR_OUT, ROUNDING = (4.0, -4.0, 16.0, -16.0), 1e-6
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,38 @@ class LogPosterior:
     ) -> LogPosterior:
         """Return the log density, with effects of groups separated from other parameters."""
         effects = find_effects(density, [each.design for each in regressions], layout)
-        return cls(density, tuple(regressions), layout, effects)
+        posterior = cls(density, tuple(regressions), layout, effects)
+        if not len(effects.integrated_out):
+            return posterior
+        heavy_tailed = posterior._heavy_tailed()
+        return replace(posterior, effects=replace(effects, heavy_tailed=heavy_tailed))
+
+    def curvatures(
+        self, theta: np.ndarray, expansion: JointExpansion, probes: Probes
+    ) -> Curvatures:
+        """Return minus the second derivative in each effect, given all other parameters."""
+        statistics = expansion.pack()
+        if not len(self.effects.diagonal):
+            return Curvatures(-np.diag(self.density.hessian(theta, statistics)), [])
+
+        def times(v: np.ndarray) -> np.ndarray:
+            return self.density.hessian_times(theta, statistics, v)
+
+        return probes(times, len(theta))
+
+    def _heavy_tailed(self) -> np.ndarray:
+        """Return the effects in which the prior's log density is flat, or somewhere not concave."""
+        at = self.effects.integrated_out
+        theta = nearby(np.zeros(self.layout.size))
+        nothing = self.expand(theta, [each.design.n_rows for each in self.regressions]).flat()
+        probes = Probes(self.effects)
+        before = self.curvatures(theta, nothing, probes).diagonal[at]
+        found = before <= 0.0
+        away = indicator(len(theta), at, np.where(found, 1.0, before) ** -0.5)
+        for far in FAR_OUT:
+            there = self.curvatures(theta + far * away, nothing, probes).diagonal[at]
+            found |= there < -ROUNDING * before
+        return at[found]
 
     def integrating_out(self, places: np.ndarray) -> LogPosterior:
         """Return the same log density with other parameters integrated out."""
@@ -84,6 +119,15 @@ class LogPosterior:
 KEPT = 3
 #: Step of finite differences in unconstrained parameters.
 STEP = 1e-4
+#: Number of steps by which the sds of effects with heavy tails are found.
+SOLVING = 8
+
+
+class OfTails(NamedTuple):
+    """What the curvature of heavy tails between two points exceeds, (D,) each."""
+
+    at_theta: np.ndarray  #: The curvature in the middle.
+    averaged: np.ndarray  #: The mean of the curvatures at the two points.
 
 
 class PrecisionBlocks(NamedTuple):
@@ -128,32 +172,43 @@ class Objective:
     with D the derivatives of the Hessian, and the terms with i = j are those wanted. The others
     cancel on average. (It is the M step of an EM algorithm.)
 
-    `statistics` are those of the quadratics that replace the log-likelihoods, and `probes` come
-    from an objective with quadratics of the same rows. If `near`, the Hessian takes account of how
-    the sds change with theta. Otherwise it is the one of the EM algorithm, with steps that are safe
-    from afar, and too short near the maximum.
+    A prior with heavy tails curves upwards a few sds from its mode, or is flat. Where that cancels
+    the rows' curvature the precision of an effect would be zero, and the objective infinite. So the
+    curvature of such a prior is that between minus and plus a conditional sd of the effect.
+
+    `expansion` holds the quadratics that replace the log-likelihoods, and `probes` come from an
+    objective with quadratics of the same rows. If `near`, the Hessian takes account of how the sds
+    change with theta. Otherwise it is the one of the EM algorithm, with steps that are safe from
+    afar, and too short near the maximum.
     """
 
     def __init__(
         self,
         posterior: LogPosterior,
-        statistics: np.ndarray,
+        expansion: JointExpansion,
         near: bool = True,
         probes: Probes | None = None,
     ) -> None:
-        self.posterior, self.near, self._statistics = posterior, near, statistics
+        self.posterior, self.near, self._expansion = posterior, near, expansion
         self.effects, self._density = posterior.effects, posterior.density
+        self._statistics = expansion.pack()
         self._probes = probes or Probes(posterior.effects)
         self._others = np.setdiff1d(
             np.arange(posterior.layout.size), posterior.effects.integrated_out
         )
+        self._heavy_tailed = np.intersect1d(
+            posterior.effects.integrated_out, posterior.effects.heavy_tailed
+        )
+        at = posterior.effects.integrated_out
+        signs = np.random.default_rng(20141104).choice([-1.0, 1.0], len(at))
+        self._signs = indicator(posterior.layout.size, at, signs)
         self._slopes: np.ndarray | None = None
         #: Results of methods, by their names and by theta.
         self.kept: dict[str, dict[bytes, Any]] = {}
 
-    def with_statistics(self, statistics: np.ndarray) -> Objective:
+    def with_expansion(self, expansion: JointExpansion) -> Objective:
         """Return the objective with other quadratics of the same rows."""
-        return Objective(self.posterior, statistics, self.near, self._probes)
+        return Objective(self.posterior, expansion, self.near, self._probes)
 
     def from_near(self) -> Objective:
         """Return the objective with its full Hessian, and with all previous results."""
@@ -165,22 +220,26 @@ class Objective:
         """Return the objective with nothing integrated out: the expanded log density itself."""
         none = np.empty(0, np.int64)
         posterior = self.posterior.integrating_out(none)
-        return Objective(posterior, self._statistics, probes=self._probes)
+        return Objective(posterior, self._expansion, probes=self._probes)
 
     @_memoised()
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the value and the gradient, (D,)."""
         value, gradient = self._density(theta, self._statistics)
         if len(self.effects.integrated_out):
-            points = self._points(theta)
-            gradients = [self._density(t, self._statistics)[1] for t in points]
-            gradient = np.mean(gradients, axis=0)
+            found = [self._density(t, self._statistics) for t in self._points(theta)]
+            gradient = np.mean([each for _, each in found], axis=0)
+            if len(self._heavy_tailed):
+                value = float(np.mean([each for each, _ in found]))
             value -= 0.5 * float(np.sum(np.log(self._precisions(theta))))
         # -inf keeps the search away from where the model's graph raises, or has no derivative.
         return (value if np.all(np.isfinite(gradient)) else -np.inf), gradient
 
     def value(self, theta: np.ndarray) -> float:
         """Return the value, without the two gradients that a gradient takes."""
+        if len(self._heavy_tailed):
+            # The density may have a kink at theta, which the gradient does not see.
+            return self(theta)[0]
         value, _ = self._density(theta, self._statistics)
         if len(self.effects.integrated_out):
             value -= 0.5 * float(np.sum(np.log(self._precisions(theta))))
@@ -191,13 +250,15 @@ class Objective:
         """Return the Hessian, (D, D)."""
         points = self._points(theta)
         parts = [self._density.hessian(t, self._statistics) for t in points]
-        return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, np.eye(len(theta))))
+        total = np.mean(parts, axis=0) - np.diag(self._of_tails(theta).averaged)
+        return np.asarray(total + self._of_precisions(theta, np.eye(len(theta))))
 
     def hessian_times(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the product of the Hessian with a vector, (D,)."""
         points = self._points(theta)
         parts = [self._density.hessian_times(t, self._statistics, v) for t in points]
-        return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, v))
+        total = np.mean(parts, axis=0) - self._of_tails(theta).averaged * v
+        return np.asarray(total + self._of_precisions(theta, v))
 
     def _precisions(self, theta: np.ndarray) -> np.ndarray:
         """Return the conditional precision of each effect, given all other parameters."""
@@ -207,13 +268,44 @@ class Objective:
     @_memoised()
     def _curvatures(self, theta: np.ndarray) -> Curvatures:
         """Return minus the second derivative in each effect, given all other parameters."""
-        if not len(self.effects.diagonal):
-            return Curvatures(-np.diag(self._density.hessian(theta, self._statistics)), [])
+        own = self.posterior.curvatures(theta, self._expansion, self._probes)
+        return own.usable(self._of_tails(theta).at_theta, self.effects)
 
-        def times(v: np.ndarray) -> np.ndarray:
-            return self._density.hessian_times(theta, self._statistics, v)
+    @_memoised()
+    def _of_tails(self, theta: np.ndarray) -> OfTails:
+        """Return what the curvature between two points adds for effects with heavy tails."""
+        i, size = self._heavy_tailed, len(theta)
+        if not len(i):
+            return OfTails(np.zeros(size), np.zeros(size))
+        flat, signs = self._expansion.flat(), self._signs[i]
+        statistics = flat.pack()
 
-        return self._probes(times, len(theta))
+        def at_point(at: np.ndarray) -> np.ndarray:
+            return self.posterior.curvatures(at, flat, self._probes).diagonal[i]
+
+        def slope(at: np.ndarray) -> np.ndarray:
+            return self._density(at, statistics)[1][i]
+
+        def between(sds: np.ndarray) -> np.ndarray:
+            away = indicator(size, i, signs * sds)
+            return signs * (slope(theta - away) - slope(theta + away)) / (2.0 * sds)
+
+        whole = self.posterior.curvatures(theta, self._expansion, self._probes).diagonal[i]
+        prior = at_point(theta)
+        first = np.maximum(whole, slope(theta) ** 2)
+        sds = 1.0 / np.sqrt(np.where(first > 0.0, first, 1.0))
+        for _ in range(SOLVING):
+            # Towards sds whose squares are inverse precisions. There, for effects without rows, the
+            # mean slope of the density in the logarithm of their scale is the exact one.
+            precision = whole - prior + between(sds)
+            further = np.where(precision > 0.0, precision, 1.0 / (16.0 * sds**2))
+            sds = np.sqrt(sds) * further**-0.25
+        # What has been reached is positive, whether steps have ended or not.
+        at_theta, away = sds**-2 - whole, indicator(size, i, signs * sds)
+        averaged = np.mean([at_point(theta - away), at_point(theta + away)], axis=0)
+        return OfTails(
+            indicator(size, i, at_theta), indicator(size, i, at_theta + prior - averaged)
+        )
 
     def without_mode(self, theta: np.ndarray) -> np.ndarray:
         """Return indices of effects in which the density curves upwards, all else equal."""
@@ -226,9 +318,7 @@ class Objective:
         at = self.effects.integrated_out
         if not len(at):
             return [theta]
-        shift = np.zeros(len(theta))
-        shift[at] = np.random.default_rng(20141104).choice([-1.0, 1.0], len(at))
-        shift[at] /= np.sqrt(self._precisions(theta))
+        shift = indicator(len(theta), at, self._signs[at] / np.sqrt(self._precisions(theta)))
         return [theta + shift, theta - shift]
 
     def _of_precisions(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
