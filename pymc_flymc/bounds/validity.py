@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
@@ -14,6 +13,7 @@ from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.compilation import compile_log_factor
+from pymc_flymc.graphs.tools import plain_function
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods.likelihood import Likelihood, SmoothLikelihood, is_likelihood, outcome
 from pymc_flymc.likelihoods.weighted import unweighted
@@ -137,13 +137,7 @@ def _evaluator(bound: Bound, likelihood: Likelihood, n_coefficients: int) -> Any
     if isinstance(bound, ExpansionBound):  # what is collapsed is the sum of expansions
         above = bound.remainder(likelihood, arguments, constants)
     outputs = [log_l, gap, above, total, rounding_error(gap)]
-    function = pytensor.function(
-        [w, statistics, *y, constants, *arguments],
-        outputs,
-        # Rewritten graphs may have operations of more operands than Python's loops.
-        mode=pytensor.compile.Mode(linker="py", optimizer="merge"),
-        on_unused_input="ignore",
-    )
+    function = plain_function([w, statistics, *y, constants, *arguments], outputs)
 
     def evaluate(w: Any, statistics: Any, y: Any, *rest: Any) -> tuple[Any, ...]:
         columns = np.atleast_2d(y.T).astype(np.float64)

@@ -6,7 +6,6 @@ from functools import reduce
 from typing import Any, cast
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode, optdb
@@ -29,6 +28,7 @@ from pytensor.tensor.variable import TensorConstant, TensorVariable
 from scipy.sparse import spmatrix
 
 from pymc_flymc.compat.pytensor import inline_ofg_node, rewrites
+from pymc_flymc.graphs.plain import After, PlainFunction
 
 #: NumPy's functions have at most 32 operands, of which one is the result.
 MOST = 31
@@ -84,14 +84,28 @@ def rewritten(
 #: Shapes of variables whose types leave them open.
 Shapes = Mapping[Variable, tuple[int, ...]]
 
+
 PLAIN_PYTHON = Mode(linker="py", optimizer=None)  # type: ignore[arg-type]
 
 
 def plain_function(
-    inputs: Sequence[Variable], outputs: Variable | Sequence[Variable]
-) -> pytensor.compile.Function:
-    """Return a function that runs each op of a graph once in Python, with no rewrites."""
-    return pytensor.function(inputs, outputs, mode=PLAIN_PYTHON, on_unused_input="ignore")
+    inputs: Sequence[Variable],
+    outputs: Variable | Sequence[Variable],
+    n_fixed: int = 0,
+    after: After | None = None,
+) -> PlainFunction:
+    """Return a `PlainFunction` of graphs, with those inside operations in their place."""
+    memo: dict[Variable, Variable] = {}
+
+    def written_out(node: Apply, inputs: Sequence[Variable]) -> Sequence[Variable] | None:
+        if isinstance(node.op, OpFromGraph):
+            return copy_graphs(inline_ofg_node(node), written_out, memo=memo)
+        return None
+
+    graphs: list[Any] = [outputs] if isinstance(outputs, Variable) else list(outputs)
+    graphs = copy_graphs(graphs, written_out, memo=memo)
+    is_single = isinstance(outputs, Variable)
+    return PlainFunction(inputs, graphs[0] if is_single else graphs, n_fixed, after)
 
 
 def evaluate(variable: Variable) -> np.ndarray:

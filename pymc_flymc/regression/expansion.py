@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
+from scipy.linalg import block_diag
+from scipy.sparse import csr_array
 
 from pymc_flymc.graphs.collapsed_ops import Quadratic
+from pymc_flymc.kernels.collapsed import quadratic_kernel
 from pymc_flymc.kernels.layout import ARROW, QuadraticParts, matrix_places, quadratic_places
 from pymc_flymc.regression.matrices import LARGEST_DENSE, RowMatrix, SymmetricMatrix
 
@@ -79,7 +82,7 @@ def pack_quadratic(
     return np.concatenate(QuadraticParts([constant], centre, linear, curvature.pack()))
 
 
-def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray] | None:
+def _dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray] | None:
     """Return the matrices of packed quadratics of these sizes; None if columns are sparse."""
     found, place = [], 0
     for p in sizes:
@@ -93,8 +96,8 @@ def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.
     return found
 
 
-def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
-    """Return the length of the packed vector: a graph of it beyond `LARGEST_DENSE` coefficients."""
+def quadratic_size(statistics: Any, n_coefficients: int) -> Any:
+    """Return the length of what is packed first; of a graph, beyond `LARGEST_DENSE`, a graph."""
     p, start = n_coefficients, quadratic_places(n_coefficients).curvature
     if p <= LARGEST_DENSE:
         return start + p * p
@@ -216,3 +219,59 @@ class JointExpansion:
             return LikelihoodExpansion(0.0, nothing, 0.0 * part.information, part.w)
 
         return JointExpansion(tuple(zero(part) for part in self.parts))
+
+
+#: Largest share of nonzero elements of a Jacobian for which products use sparse matrices.
+SPARSE = 0.1
+
+
+class AffineQuadratics:
+    """Quadratics of coefficients with a constant Jacobian in theta, (P, D)."""
+
+    # A search may try points at which numbers overflow: no warning of NumPy's.
+
+    def __init__(self, jacobian: np.ndarray, sizes: tuple[int, ...]) -> None:
+        is_sparse = np.count_nonzero(jacobian) < SPARSE * jacobian.size
+        self._jacobian: Any = csr_array(jacobian) if is_sparse else jacobian
+        self._back, self._sizes = self._jacobian.T, sizes
+
+    def _parts(self, statistics: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield the places of each likelihood's coefficients, and its statistics."""
+        start = 0
+        for n in self._sizes:
+            yield slice(start, start + n), statistics
+            start, statistics = start + n, statistics[quadratic_size(statistics, n) :]
+
+    @np.errstate(all="ignore")
+    def __call__(self, w: np.ndarray, statistics: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the sum at coefficients w, and its gradient in theta."""
+        value, slope = 0.0, np.empty_like(w)
+        for at, own in self._parts(statistics):
+            of = quadratic_places(len(w[at]))
+            along, form = _quadratic(w[at] - own[of.centre], own, slope[at])
+            value += own[of.constant] + along - form
+            slope[at] = own[of.linear] - 2.0 * slope[at]
+        return value, np.asarray(self._back @ slope)
+
+    @np.errstate(all="ignore")
+    def times(self, statistics: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the product of the Hessian with a vector, (D,)."""
+        change = self._jacobian @ v
+        product = np.empty_like(change)
+        for at, own in self._parts(statistics):
+            _quadratic(change[at], own, product[at])
+        return np.asarray(-2.0 * (self._back @ product))
+
+    @np.errstate(all="ignore")
+    def hessian(self, statistics: np.ndarray) -> np.ndarray:
+        """Return the Hessian, (D, D)."""
+        matrices = _dense_curvatures(statistics, self._sizes)
+        if matrices is None:
+            columns = np.eye(self._jacobian.shape[1])
+            return np.stack([self.times(statistics, v) for v in columns])
+        return np.asarray(-2.0 * (self._back @ (self._back @ block_diag(*matrices)).T))
+
+
+def _quadratic(u: np.ndarray, statistics: np.ndarray, product: np.ndarray) -> tuple[float, float]:
+    """Write the product of a packed matrix with u; return two terms, as `quadratic` does."""
+    return quadratic_kernel(u, statistics, len(u) > LARGEST_DENSE, product)

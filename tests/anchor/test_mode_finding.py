@@ -5,6 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH
+from pymc_flymc.anchor.expanded_density import FEW
 from pymc_flymc.anchor.mode_finding import LARGEST_TOLERANCE, TALL_TOLERANCE
 from pymc_flymc.anchor.newton import TOLERANCE
 from pymc_flymc.errors import UnsupportedModelError
@@ -201,14 +202,28 @@ def test_start_without_a_derivative_is_explained():
             FireflyMH()
 
 
-def test_rate_that_is_zero_at_the_mode_is_explained():
-    """No row has the last group, and its prior is largest where the logarithm has no slope."""
+def with_empty_group(n_groups):
+    """The last group has no row, and its prior is largest where the logarithm has no slope."""
     counts = np.random.default_rng(3).poisson(2.0, 60)
-    with pm.Model():
-        rate = pm.Normal("rate", 0.0, 1.0, shape=4, initval=np.ones(4))
-        pm.Poisson("y", rate[np.arange(60) % 3], observed=counts)
-        with pytest.raises(UnsupportedModelError, match=r"coefficients of 'y' have no finite deri"):
-            FireflyMH()
+    with pm.Model() as model:
+        rate = pm.Normal("rate", 0.0, 1.0, shape=n_groups, initval=np.ones(n_groups))
+        pm.Poisson("y", rate[np.arange(60) % (n_groups - 1)], observed=counts)
+    return model
+
+
+def test_rate_that_is_zero_at_the_mode_is_explained():
+    with (
+        with_empty_group(FEW + 1),
+        pytest.raises(UnsupportedModelError, match=r"coefficients of 'y' have no finite deri"),
+    ):
+        FireflyMH()
+
+
+def test_rate_that_no_coefficient_has_may_be_zero(searches):
+    """Derivatives along one parameter after the other do not multiply its slope by zero."""
+    anchor = searches(with_empty_group(4))
+    assert abs(anchor.theta[3]) < 0.01
+    assert np.all(np.isfinite(anchor.parts[0].w_factor))
 
 
 def test_scale_without_mode_is_found(searches):

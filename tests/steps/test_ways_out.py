@@ -66,7 +66,7 @@ def variance(further):
 
 
 def rates(rate):
-    """Of groups, the last of which has no row if there are seven."""
+    """Of groups, the last of which have no row if there are more than six."""
     pm.Poisson("y", rate[GROUP], observed=COUNTS)
 
 
@@ -227,9 +227,9 @@ CASES = {
         "PyTensor has no gradient",
     ),
     "mode_finding.py:_anchor": (
-        lambda: read(lambda: rates(pm.Normal("rate", shape=7, initval=np.ones(7)))),
+        lambda: read(lambda: rates(pm.Normal("rate", shape=40, initval=np.ones(40)))),
         "priors of positive values, such as pm.Gamma, or leave out groups without rows",
-        lambda: read(lambda: rates(pm.Gamma("rate", 2.0, 1.0, shape=7))),
+        lambda: read(lambda: rates(pm.Gamma("rate", 2.0, 1.0, shape=40))),
         lambda: read(lambda: rates(pm.Normal("rate", shape=6, initval=np.ones(6)))),
     ),
     "newton.py:_in_units": (
