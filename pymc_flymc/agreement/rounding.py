@@ -5,12 +5,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
-from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.link.basic import PerformLinker, WrapLinker
 from pytensor.scalar import basic as ps
 from pytensor.scalar.math import log1mexp as scalar_log1mexp
 from pytensor.scalar.math import softplus as scalar_softplus
@@ -24,7 +21,8 @@ from scipy.special import gammaln
 from pymc_flymc.compat.pymc import REPLACE_CHECKS
 from pymc_flymc.graphs.gammas import FIRST, FIRST_ORDER, LogGamma, LogRisingOfExp, series_in_python
 from pymc_flymc.graphs.memoise import memoised
-from pymc_flymc.graphs.tools import SPLIT, copy_graphs, freeze, plain_function
+from pymc_flymc.graphs.plain import Cell
+from pymc_flymc.graphs.tools import copy_graphs, freeze, plain_function
 from pymc_flymc.order import first_largest
 from pymc_flymc.reporting import log
 
@@ -107,7 +105,6 @@ class RoundedFunction:
         outputs = copy_graphs([freeze(v, {}) for v in outputs], of_arrays, _in_double)
         graph = FunctionGraph(list(inputs), list(outputs), clone=True)
         REPLACE_CHECKS.rewrite(graph)
-        SPLIT.rewrite(graph)
         self._graph, self._rng = (graph.inputs, graph.outputs), np.random.default_rng()
 
     @cached_property
@@ -116,15 +113,12 @@ class RoundedFunction:
 
     @cached_property
     def _rounded(self) -> Any:
-        linker = WrapLinker([PerformLinker()], self._run)
-        mode = Mode(linker, None)  # type: ignore[arg-type]
-        return pytensor.function(*self._graph, mode=mode, on_unused_input="ignore")
+        return plain_function(*self._graph, after=self._round)
 
-    def _run(self, graph: FunctionGraph, i: int, node: Apply, thunk: Any) -> None:
-        thunk()
-        for (value,), cell in zip(thunk.outputs, thunk.outputs, strict=True):
-            if _is_float(value) and not _is_exact(node):
-                cell[0] = rounded(value, self._rng, is_data=False)
+    def _round(self, node: Apply, results: list[Cell]) -> None:
+        for cell in results:
+            if _is_float(cell[0]) and not _is_exact(node):
+                cell[0] = rounded(cell[0], self._rng, is_data=False)
 
     def __call__(self, *arguments: Any, seed: int = 0) -> list[np.ndarray] | None:
         """Return the results; None where the graph raises an exception: there is no density."""

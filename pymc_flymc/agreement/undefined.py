@@ -32,7 +32,7 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.compat.pymc import CheckParameterValue
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.memoise import memoised
-from pymc_flymc.graphs.tools import free_inputs
+from pymc_flymc.graphs.tools import free_inputs, plain_function
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.reading.flat import DensityGraph
 
@@ -120,9 +120,8 @@ class _Distance:
         ]
         total: Any = pt.add(*parts) if len(parts) > 1 else parts[0]
         gradient: Any = pytensor.grad(total, inputs[0], disconnected_inputs="ignore")
-        kind: dict[str, Any] = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
-        self._arguments = pytensor.function(inputs, flat, **kind)
-        self._distance = pytensor.function([*inputs, *targets], [total, gradient], **kind)
+        self._arguments = plain_function(inputs, flat)
+        self._distance = plain_function([*inputs, *targets], [total, gradient])
 
     def solve(self, geometry: Geometry, others: np.ndarray, signs: np.ndarray) -> list[np.ndarray]:
         """Return the point that is found at which arguments have these signs, if one is."""

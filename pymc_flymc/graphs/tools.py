@@ -8,15 +8,13 @@ from typing import Any, cast
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
-from pytensor.compile.mode import Mode, optdb
+from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import graph_replace
-from pytensor.graph.rewriting.basic import in2out, node_rewriter
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.traversal import ancestors, graph_inputs, toposort
 from pytensor.scalar import basic as ps
-from pytensor.scalar.basic import Add, Mul
 from pytensor.sparse import as_sparse_variable
 from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.elemwise import Elemwise
@@ -29,30 +27,6 @@ from scipy.sparse import spmatrix
 
 from pymc_flymc.compat.pytensor import inline_ofg_node, rewrites
 from pymc_flymc.graphs.plain import After, PlainFunction
-
-#: NumPy's functions have at most 32 operands, of which one is the result.
-MOST = 31
-
-
-def _of_halves(operation: Any, terms: list[Variable]) -> Any:
-    if len(terms) <= MOST:
-        return operation(*terms)
-    half = len(terms) // 2
-    return operation(*(_of_halves(operation, part) for part in (terms[:half], terms[half:])))
-
-
-@node_rewriter([Elemwise])
-def _split(graph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    scalar: Any = getattr(node.op, "scalar_op", None)
-    if len(node.inputs) <= MOST or not isinstance(scalar, Add | Mul):
-        return None
-    return [_of_halves(pt.add if isinstance(scalar, Add) else pt.mul, list(node.inputs))]
-
-
-#: Rewrites a sum or product of many terms as one of two shorter ones, recursively. A model may have
-#: any number of terms, and PyTensor's own rewrites flatten nested sums.
-SPLIT = in2out(_split)
-
 
 #: One solve with a matrix in place of many solves with the same triangle, one for each effect of a
 #: covariance: PyTensor's Python linker runs them in a loop, and their second derivatives, too.
@@ -83,9 +57,6 @@ def rewritten(
 
 #: Shapes of variables whose types leave them open.
 Shapes = Mapping[Variable, tuple[int, ...]]
-
-
-PLAIN_PYTHON = Mode(linker="py", optimizer=None)  # type: ignore[arg-type]
 
 
 def plain_function(

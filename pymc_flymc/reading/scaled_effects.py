@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pymc.distributions.transforms import ZeroSumTransform
 from pymc.model.core import Model
@@ -37,7 +36,7 @@ from pymc_flymc.compat.pymc import (
     ZeroSumNormalRV,
 )
 from pymc_flymc.compat.pytensor import rewrites
-from pymc_flymc.graphs.tools import Shapes, evaluate, rewritten
+from pymc_flymc.graphs.tools import Shapes, evaluate, plain_function, rewritten
 from pymc_flymc.kernels.shared_scales import (
     CENTRED,
     NO_SCALES,
@@ -72,10 +71,10 @@ def compile_given(
     (graph,) = clone_replace([graph], constrained)
     if random_variables(graph, model):  # random ends of an interval, say
         return None
-    compiled = pytensor.function(values, graph, mode="FAST_COMPILE", on_unused_input="ignore")
+    of_values = plain_function(values, graph)
 
     def function(at: Sequence[np.ndarray]) -> np.ndarray:
-        return compiled(*(each.astype(v.type.dtype) for each, v in zip(at, values, strict=True)))
+        return of_values(*(each.astype(v.type.dtype) for each, v in zip(at, values, strict=True)))
 
     return function
 
