@@ -12,6 +12,7 @@ from pymc.blocking import PointType, StatsType
 from pymc.model import Model, modelcontext
 from pymc.step_methods.compound import BlockedStep
 from pymc.util import RandomGenerator, get_random_generator
+from pytensor import config
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import ProgressColumns, chains_are_running
@@ -129,7 +130,8 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         source, self._watch = self._source, Stopwatch()
         fingerprint = Fingerprint.of(self._model, None if source is None else source.identity)
         kept = begin_run(self, self._checkpoint, fingerprint)
-        with one_blas_thread():
+        # PyTensor would note for each variable where it was made, in a tenth of the time.
+        with one_blas_thread(), config.change_flags(traceback__limit=0):
             reading = read(self._model, *self._asked, source, kept, self._watch)
             self._vars, self._per_row = reading.vars, reading.per_row
             self.observed = tuple(problem.name for problem in reading.problems)
