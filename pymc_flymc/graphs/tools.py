@@ -175,7 +175,8 @@ def copy_graphs[V: Variable](
         new: Any = replaced(node, inputs)
         if new is None and any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
             new = node.clone_with_new_inputs(inputs, strict=False).outputs
-        memo.update(zip(node.outputs, node.outputs if new is None else new, strict=True))
+        copies = zip(node.outputs, node.outputs if new is None else new, strict=True)
+        memo.update((out, copy) for out, copy in copies if out not in memo)
     return [cast(V, memo[v] if v in memo else leaf(v)) for v in variables]
 
 

@@ -26,9 +26,8 @@ from pymc_flymc.graphs.tools import (
     plain_function,
 )
 from pymc_flymc.likelihoods.checks import ALTERNATIVES
-from pymc_flymc.reading.cotangent import op_type
-from pymc_flymc.reading.lookups import SparseBlock
-from pymc_flymc.reading.traversal import Block, Traversal
+from pymc_flymc.reading.one_row import op_type
+from pymc_flymc.reading.terms import Block, SparseBlock, Terms
 from pymc_flymc.regression.design import Design, SparseColumns, blocks, gather, stack
 
 _N_CHECKS = 2
@@ -240,25 +239,24 @@ def split_predictor(
             "pt.specify_shape(eta, (None, 3))"
         )
     columns = [frozen[:, k] for k in range(frozen.type.shape[1])] if frozen.ndim > 1 else [frozen]
-    traversals = [Traversal(column, n_rows, name, values is not None) for column in columns]
-    return _assemble(traversals, name)
+    return _assemble([Terms(each, n_rows, name, values is not None) for each in columns], name)
 
 
-def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
-    """Return one design matrix and one coefficient vector of all traversals."""
-    any_rows = traversals[0].context.any_rows
-    merged = [_merge(each.blocks, any_rows) for each in traversals]
-    if len(traversals) == 1 and not any_rows:
+def _assemble(predictors: list[Terms], name: str) -> LinearPredictor:
+    """Return one design matrix and one coefficient vector of all predictors."""
+    any_rows = predictors[0].any_rows
+    merged = [_merge(each.blocks, any_rows) for each in predictors]
+    if len(predictors) == 1 and not any_rows:
         merged = [_add_up(merged[0])]
     arrays = {key: block.array for found in merged for key, block in found.items()}
-    matrices, sparse_weights = _merge_sparse([each.sparse for each in traversals], any_rows)
-    sums = [fold_constants(sum(each.intercepts, pt.constant(0.0))) for each in traversals]
+    matrices, sparse_weights = _merge_sparse([each.sparse for each in predictors], any_rows)
+    sums = [fold_constants(sum(each.intercepts, pt.constant(0.0))) for each in predictors]
     has_intercept = any(not isinstance(intercept, Constant) for intercept in sums)
-    has_offset = any(each.offset.size for each in traversals)
+    has_offset = any(each.offset.size for each in predictors)
     offsets: list[np.ndarray] = []
     coefficients: list[TensorVariable] = []
     for each, found, intercept, weights in zip(
-        traversals, merged, sums, sparse_weights, strict=True
+        predictors, merged, sums, sparse_weights, strict=True
     ):
         offset = each.offset if each.offset.size else np.zeros(each.n_rows)
         for key, array in arrays.items():
@@ -279,8 +277,8 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
     offset = np.stack(offsets, axis=1)
     # An offset that is zero for these rows need not be zero for others.
     if not (has_offset if any_rows else offset.any()):
-        offset = np.empty((0, len(traversals)))
-    X = gather(list(arrays.values()), traversals[0].n_rows)
+        offset = np.empty((0, len(predictors)))
+    X = gather(list(arrays.values()), predictors[0].n_rows)
     design = Design(X, offset, has_intercept, sparse=stack(matrices))
     return LinearPredictor(design, w.astype("float64"))
 

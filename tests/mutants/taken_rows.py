@@ -5,7 +5,7 @@ from tests.mutants.mutant import Rows
 READ = "tests/reading/test_taken_rows.py"
 COMPARED = "tests/agreement/test_rows_of_graph.py"
 MUTANTS: Rows = {
-    "reading/taken_rows.py": [
+    "reading/one_row.py": [
         (
             "rows of other parts not zero",
             "mask = own.astype(np.float64)",
@@ -14,21 +14,15 @@ MUTANTS: Rows = {
         ),
         (
             "a row too few of each part",
-            "own = (rows >= start) & (rows < start + length)",
-            "own = (rows > start) & (rows < start + length)",
+            "own = (at >= start) & (at < stop)",
+            "own = (at > start) & (at < stop)",
             f"{READ}::test_rows_are_those_of_the_data[blocks]",
         ),
         (
             "numbers of all rows for those of a part",
-            "rows[own.argmax()]) - start",
-            "rows[own.argmax()]) - start * 0",
+            "numbers = np.where(own, at, at[own.argmax()]) - start",
+            "numbers = np.where(own, at, at[own.argmax()]) % (stop - start)",
             f"{READ}::test_rows_are_those_of_the_data[rows of blocks]",
-        ),
-        (
-            "rows of joined terms from the end taken for others",
-            "start, found, rows = 0, [], rows % joined.shape[along]",
-            "start, found = 0, []",
-            f"{READ}::test_rows_are_those_of_the_data[rows of blocks, from the end]",
         ),
         (
             "the first rows of a slice",
@@ -38,31 +32,28 @@ MUTANTS: Rows = {
         ),
         (
             "rows of a slice of all",
-            "np.arange(lengths[kept[k]])[index[kept[k]]][places[k]]",
-            "np.arange(lengths[kept[k]])[places[k]]",
+            "return numbers if at is None else numbers[at]",
+            "return numbers if at is None else at",
             f"{READ}::test_rows_are_those_of_the_data[slice of a slice]",
         ),
         (
             "groups of the first rows",
-            "return indexed(source, {k: each[places[axis]] for k, each in own.items()}, moves_on)",
-            "n = len(places[axis])\n"
-            "    return indexed(source, {k: each[:n] for k, each in own.items()}, moves_on)",
+            "return front[positions] if positions else front",
+            "return front[: len(positions[0])] if positions else front",
             f"{READ}::test_rows_are_those_of_the_data[of a lookup]",
         ),
         (
             "all columns of a product for one of each row",
-            "(indexed(left, {0: rows}) * indexed(right, {1: columns})).sum(axis=1)",
-            "(indexed(left, {0: rows}) * indexed(right, {1: columns[::-1]})).sum(axis=1)",
+            "of_right = {k: at for k, at in places.items() if k != n - 2}",
+            "of_right = {k: at[::-1] for k, at in places.items() if k != n - 2 and at is not None}",
             f"{READ}::test_rows_are_those_of_the_data[an element of each row]",
         ),
         (
             "a sum over another axis",
-            "sum(axis=[1 + behind.index(k) for k in gone])",
-            "sum(axis=[behind.index(k) for k in gone])",
+            "return row.sum(axis=gone)",
+            "return row.sum(axis=[k - 1 for k in gone])",
             f"{READ}::test_rows_are_those_of_the_data[mask]",
         ),
-    ],
-    "reading/cotangent.py": [
         (
             "a mask taken for numbers",
             "numbers = np.flatnonzero(numbers)",
@@ -77,20 +68,14 @@ MUTANTS: Rows = {
         ),
         (
             "places from the end are not those from the start",
-            "numbers = [each % n for each, n in zip(places.values(), lengths, strict=True)]",
-            "numbers = list(places.values())",
-            f"{READ}::test_rows_are_those_of_the_data[numbers from the end]",
-        ),
-        (
-            "what is the same at all places is indexed",
-            "long = {k: each for k, each in places.items() if varies(var, k)}",
-            "long = dict(places)",
-            f"{READ}::test_rows_are_those_of_the_data[of a quotient]",
+            "np.broadcast_to(numbers, positions.shape[first]) % source.type.shape[k]",
+            "np.broadcast_to(numbers, positions.shape[first])",
+            f"{READ}::test_rows_are_those_of_the_data[rows of blocks, from the end]",
         ),
         (
             "the axis of an index in front",
-            "return first if last - first == len(places) - 1 else 0",
-            "return 0",
+            "first = 0 if apart else arrays[0]",
+            "first = 0",
             f"{READ}::test_rows_are_those_of_the_data[of one row]",
         ),
     ],

@@ -203,7 +203,7 @@ def test_refusals():
     for model, what in (
         (several, "one predictor only"),
         (inflated, "one predictor only"),
-        (model_of(lambda: pt.sort(pm.Normal("b") * np.ones((P, J)))), "a value of its own"),
+        (model_of(lambda: pt.sort(pm.Normal("b") * np.ones((P, J)))), "not known to be linear"),
         (model_of(lambda: pm.HalfNormal("d", shape=J) * eta_of()), "a product of two things"),
     ):
         with pytest.raises(UnsupportedModelError, match=what):

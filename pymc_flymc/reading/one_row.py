@@ -1,0 +1,647 @@
+"""One row of a graph, in which each array of data and each lookup is an input.
+
+A row is written from the result of each operation to its arguments. It keeps the axes of the graph:
+axes of rows have length one, so that most operations are those of the graph. What is the same for
+all rows is an input, too. A row is linear in each of its inputs, as operations that are not linear
+are refused, and so are products of two inputs that depend on variables.
+"""
+
+from collections.abc import Callable, Generator, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.ops import ViewOp
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.traversal import ancestors, toposort
+from pytensor.scalar import basic as ps
+from pytensor.scan.op import Scan
+from pytensor.sparse.math import Dot as SparseDot
+from pytensor.sparse.math import StructuredDot
+from pytensor.sparse.type import SparseTensorType
+from pytensor.tensor.basic import Alloc, Join
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.linalg import Cholesky, MatrixInverse, Solve
+from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
+    IncSubtensor,
+    Subtensor,
+)
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorConstant, TensorVariable
+from scipy.sparse import csr_array
+
+from pymc_flymc.errors import warn
+from pymc_flymc.graphs.tools import (
+    ConstantParts,
+    evaluate,
+    evaluate_sparse,
+    free_inputs,
+    index_of,
+    known_size,
+    numbers_of,
+)
+
+
+class NotReadableError(Exception):
+    """An operation that cannot be read: `reason` completes "because ...", `instead` is a remedy."""
+
+    def __init__(self, reason: str, instead: str = "") -> None:
+        super().__init__(reason)
+        self.instead = instead
+
+
+_SPLINES = "for a curve of a predictor x, a basis of splines computed before the model, B @ beta"
+_PRODUCT = (
+    "it is a product of two things that are both sampled and both differ by row, such as abilities "
+    "and discriminations of items (2PL), factors and loadings, an unknown predictor and its "
+    "coefficient, earlier errors and theirs",
+    "numbers for one of the two; one discrimination for all items, "
+    "slope * ability[person] - difficulty[item]; or, of few groups and levels, a coefficient for "
+    "each pair, (slope[:, None] * effect)[group, level] for slope[group] * effect[level]",
+)
+_QUOTIENT = "it divides by a term that holds data and variables", _SPLINES
+_CHANGE_POINT = (
+    "it chooses between terms by a condition that holds variables, as an unknown change point is",
+    _SPLINES,
+)
+_JOINS_ROWS = (
+    "it joins rows of several terms",
+    "observe the rows of each term as a likelihood of their own, in one model",
+)
+_TAKES_ROWS = (
+    "it takes some rows out of a term, as in (X @ b)[keep]",
+    "index the data, as in X[keep] @ b",
+)
+_TAKES_ELEMENTS = (
+    "it takes an element of each row of a term, as in (X @ B)[rows, column]",
+    "(X * B.T[column]).sum(axis=1)",
+)
+#: Operations, what models use them for, and what to write instead.
+_KNOWN = (
+    (
+        (Cholesky, MatrixInverse, Solve),
+        "it holds a covariance with a row for each row of data, as an exact Gaussian process does",
+        "pm.gp.HSGP(...).prior(...), which is linear in its coefficients",
+    ),
+    (
+        (AdvancedIncSubtensor, IncSubtensor),
+        "it puts variables among data, as PyMC does to impute missing values",
+        "complete rows, X[keep] and y[keep]; or sample for each of several imputations that were "
+        "made before the model, and put the draws together",
+    ),
+    (
+        (Scan,),
+        "it is computed in a loop, each value from the one before",
+        "a variable with a value for each period, such as pm.GaussianRandomWalk or pm.AR, as "
+        "a[period]",
+    ),
+)
+
+
+def _not_linear(node: Apply) -> NotReadableError:
+    """Return the error for an operation, of data and variables, for which there is no rule."""
+    for kinds, reason, instead in _KNOWN:
+        if issubclass(op_type(node), kinds):
+            return NotReadableError(reason, instead)
+    if isinstance(node.op, Elemwise):
+        function = str(node.op.scalar_op).lower()
+        return NotReadableError(
+            f"it is not linear in the variables: it takes {function} of a term that holds them "
+            "and data",
+            _SPLINES,
+        )
+    return NotReadableError(f"it is not known to be linear in the variables: it holds {node.op}")
+
+
+def op_type(node: Apply) -> type:
+    """Return the type of a node's operation, without what applies it to each element or batch."""
+    op: Any = node.op
+    if isinstance(op, Elemwise):
+        return type(op.scalar_op)
+    if isinstance(op, Blockwise):
+        return type(op.core_op)
+    return type(op)
+
+
+def below_views(var: Any) -> Any:
+    """Return the variable below copies, and below casts that keep all values."""
+    while var.owner is not None and op_type(var.owner) in (ps.Cast, ps.Identity, ViewOp):
+        (source,) = var.owner.inputs
+        if not np.can_cast(source.type.dtype, var.type.dtype, "safe"):
+            return var
+        var = source
+    return var
+
+
+#: Positions of all rows along some axes; None is for rows as they are, along a single axis.
+Places = Mapping[int, np.ndarray | None]
+#: What a rule requests is rows of a variable at places; what it receives is the row.
+Rule = Generator[tuple[Any, Places], Any, Any]
+
+
+def _varies(var: Any, places: Places) -> bool:
+    return any(not var.type.broadcastable[k] for k in places)
+
+
+@dataclass(frozen=True, eq=False)
+class RowInput:
+    """An input of a row: numbers of the data; or, of a source, elements or sums that a row has."""
+
+    variable: TensorVariable  #: Float64; its axes of rows have length one.
+    #: Of all rows: numbers (N, ...), positions in the flat source (N, ...), or a sparse matrix.
+    rows: Any
+    source: TensorVariable | None = None
+    #: Inputs with equal origins are equal for any rows; None is unknown.
+    origin: Hashable = None
+
+    @property
+    def size(self) -> int:
+        """Return the number of elements in a row."""
+        return known_size(self.variable)
+
+
+class OneRow:
+    """One row of the rows of a graph from ``freeze`` that lie along its first axis.
+
+    With `any_rows` the result must hold for other rows, too: values of these rows decide nothing.
+    """
+
+    def __init__(self, eta: TensorVariable, n_rows: int, name: str, any_rows: bool) -> None:
+        self.n_rows, self.name, self.any_rows = n_rows, name, any_rows
+        self.inputs: dict[Variable, RowInput] = {}
+        #: Inputs that stand for what is the same for all rows.
+        self.shared: dict[Any, TensorVariable] = {}
+        self._stand_ins: dict[Variable, TensorVariable] = {}
+        self._is_constant = ConstantParts([eta])
+        self._lengths: dict[Variable, frozenset[int]] = {}
+        for node in toposort([eta]):
+            self._lengths_of(node.outputs[0])
+        self._known: dict[Hashable, tuple[Any, Places]] = {}
+        self.graph: TensorVariable = self._take(eta.dimshuffle("x") if not eta.ndim else eta)
+
+    def _take(self, eta: TensorVariable) -> Any:
+        """Run rules on a stack, not by recursion: sums of a thousand columns are deep graphs."""
+        stack, found = [self._row(eta, {0: None})], None
+        while stack:
+            try:
+                request = stack[-1].send(found)
+            except StopIteration as done:
+                stack.pop()
+                found = done.value
+            else:
+                stack.append(self._row(*request))
+                found = None
+        return found
+
+    def _row(self, v: Any, places: Places) -> Rule:
+        """Return the row of a variable at places of all rows."""
+        if not isinstance(v.type, TensorType):
+            raise NotReadableError(f"it contains {v.type}, which is not a dense tensor")
+        if isinstance(v.type, SparseTensorType):
+            raise NotReadableError("it uses a sparse matrix other than by pytensor.sparse.dot")
+        places = {k: at for k, at in places.items() if not v.type.broadcastable[k]}
+        if not places:
+            return self._same_for_all(v)
+        if self._is_constant(v) and not self._looks_through(v, places):
+            return self._data(v, places)
+        key = v, tuple((k, id(at)) for k, at in sorted(places.items()))
+        if key not in self._known:
+            self._known[key] = (yield from self._of_node(v, places)), places
+        return self._known[key][0]
+
+    def _of_node(self, v: Any, places: Places) -> Rule:
+        rule = _rule_of(v)
+        if (rule is None or len(places) == 1) and not self._has_data(v, places):
+            return self._looked_up(v, places)  # a function of effects serves as an effect
+        if rule is None:
+            raise _not_linear(v.owner)
+        return (yield from rule(self, v.owner, places))
+
+    # --- where a row ends -------------------------------------------------------------------------
+
+    def _same_for_all(self, v: Any) -> TensorVariable:
+        """Return an input that stands for what is the same for all rows, or its numbers."""
+        if self._is_constant(v):
+            return pt.constant(_real(evaluate(v)).astype(np.float64))
+        if v not in self._stand_ins:
+            stand_in = TensorType("float64", v.type.shape)()
+            self._stand_ins[v], self.shared[stand_in] = stand_in, v.astype("float64")
+        return self._stand_ins[v]
+
+    def _input(
+        self, v: Any, places: Places, rows: Any, source: Any = None, origin: Hashable = None
+    ) -> TensorVariable:
+        """Return a new input, in the shape of a row of a variable."""
+        if rows.shape[0] != self.n_rows:
+            raise ValueError(
+                f"the linear predictor of {self.name!r} has {rows.shape[0]} rows, but "
+                f"{self.n_rows} values are observed"
+            )
+        shape = [1 if k in places else n for k, n in enumerate(v.type.shape)]
+        variable: Any = TensorType("float64", shape)()
+        self.inputs[variable] = RowInput(variable, rows, source, origin)
+        return variable
+
+    def _data(self, v: Any, places: Places) -> TensorVariable:
+        """Return a constant's row; a use of the same constant elsewhere has another input."""
+        plain = isinstance(v, Constant) and all(at is None for at in places.values())
+        origin = (v, *places) if plain else None
+        return self._input(v, places, _rows_of(_real(evaluate(v)), places), None, origin)
+
+    def _looked_up(self, v: Any, places: Places) -> TensorVariable:
+        """Return elements of a variable with a value for each row, or for each place."""
+        if self.any_rows:
+            raise NotReadableError(
+                f"it has {v.name or v.owner.op}, a value for each row, whatever the rows"
+            )
+        front = v.dimshuffle(*places, *(k for k in range(v.type.ndim) if k not in places))
+        rows = _rows_of(_order(front), dict(enumerate(places.values())))
+        return self._input(v, places, rows, front)
+
+    def _looks_through(self, v: Any, places: Places) -> bool:
+        """Return whether a step into a constant graph saves a copy of the data."""
+        # Sums are evaluated, not traversed: a column that the model centres is meant to be centred.
+        node = v.owner
+        if node is None:
+            return False
+        kind, source = op_type(node), node.inputs[0]
+        if kind is ps.Cast:
+            return np.can_cast(source.type.dtype, v.type.dtype, "safe")
+        if kind in (ps.Mul, ps.TrueDiv, ps.Neg) and "float" in v.type.dtype:
+            several = [u for u in node.inputs if _varies(u, places)]
+            return len(several) == 1 and (kind is ps.Mul or several == [source])
+        return kind in _VIEWS
+
+    def _lengths_of(self, v: Variable) -> frozenset[int]:
+        """Return the lengths of axes, and sizes, of the data that a variable is made from."""
+        # Rows of what is repeated are as good as data, and so are those of a table.
+        if v not in self._lengths:
+            node, shape = v.owner, getattr(v.type, "shape", ())
+            parts = [self._lengths_of(u) for u in node.inputs] if node else []
+            if isinstance(v, Constant) or (node and isinstance(node.op, Alloc | Reshape)):
+                parts.append(frozenset(n for n in (*shape, known_size(v)) if n and shape))
+            self._lengths[v] = frozenset[int]().union(*parts)
+        return self._lengths[v]
+
+    def _has_data(self, v: Any, places: Places) -> bool:
+        """Return whether data are as long as a variable that has rows, or as all of them."""
+        lengths, own = self._lengths_of(v), {v.type.shape[k] for k in places}
+        if (
+            self._is_constant(v)
+            or None in own
+            or own & lengths
+            or max(lengths, default=0) >= self.n_rows
+        ):
+            return True
+        return any(is_of_data(v, length) for length in own)
+
+    # --- operations -------------------------------------------------------------------------------
+
+    def _elemwise(self, node: Apply, places: Places) -> Rule:
+        inputs: Any = node.inputs
+        kind, op = op_type(node), node.op
+        free = [u for u in inputs if _varies(u, places) and not self._is_constant(u)]
+        if kind is ps.Mul and len(free) > 1:
+            raise NotReadableError(*_PRODUCT)
+        if kind is ps.TrueDiv and inputs[1] in free:
+            raise NotReadableError(*_QUOTIENT)
+        if kind is ps.TrueDiv and _varies(inputs[1], places):
+            product = inputs[0] * pt.reciprocal(inputs[1].astype("float64"))
+            return (yield product, places)
+        if kind is ps.Switch:
+            if not self._is_constant(inputs[0]):
+                raise NotReadableError(*_CHANGE_POINT)
+            condition, yes, no = inputs
+            return (yield pt.neq(condition, 0) * yes + pt.eq(condition, 0) * no, places)
+        if kind is ps.Second:
+            row = yield inputs[1], places
+            return _filled(row, node.outputs[0], places)
+        if kind in (ps.Cast, ps.Identity):
+            (source,), dtype = inputs, node.outputs[0].type.dtype
+            if not self._is_constant(source) and "float" in source.type.dtype != dtype:
+                if "float" not in dtype:
+                    raise NotReadableError(f"it contains {op}, which rounds")
+            return (yield source, places)
+        if kind not in (ps.Add, ps.Sub, ps.Neg, ps.Mul, ps.TrueDiv):
+            raise _not_linear(node)
+        rows = []
+        several = kind is ps.Mul and sum(_varies(u, places) for u in inputs) > 1
+        for u in inputs:
+            if several and u not in free and not self.any_rows and _varies(u, places):
+                # A factor that is the same in all rows, such as ones that only lend their shape.
+                u = _as_same(u, places)
+            rows.append((yield u, places))
+        return op(*rows)
+
+    def _view(self, node: Apply, places: Places) -> Rule:
+        return (yield node.inputs[0], places)
+
+    def _alloc(self, node: Apply, places: Places) -> Rule:
+        (value, *lengths), out = node.inputs, node.outputs[0]
+        missing = len(lengths) - value.type.ndim
+        row = yield value, {k - missing: at for k, at in places.items() if k >= missing}
+        return _filled(row, out, places)
+
+    def _dimshuffle(self, node: Apply, places: Places) -> Rule:
+        order = node.op.new_order
+        row = yield node.inputs[0], {order[k]: at for k, at in places.items()}
+        return row.dimshuffle(order)
+
+    def _reshape(self, node: Apply, places: Places) -> Rule:
+        """Pass reshapes that only add or drop axes of length 1, or flatten a table."""
+        source, out = node.inputs[0], node.outputs[0]
+        long_in, long_out = (
+            [k for k in range(v.type.ndim) if not v.type.broadcastable[k]] for v in (source, out)
+        )
+        lengths = [
+            {source.type.shape[i], out.type.shape[k]} - {None}
+            for i, k in zip(long_in, long_out, strict=False)
+        ]
+        of = dict(zip(long_out, long_in, strict=False))
+        if len(long_in) == len(long_out) and all(len(known) < 2 for known in lengths):
+            row = yield source, {of[k]: at for k, at in places.items()}
+        elif out.type.ndim == 1 and None not in source.type.shape and not self.any_rows:
+            at = np.arange(out.type.shape[0]) if places[0] is None else places[0]
+            row = yield source, dict(enumerate(np.unravel_index(at, source.type.shape)))
+        else:
+            raise NotReadableError("it contains a reshape other than adding or dropping axes")
+        return row.dimshuffle([of.get(k, "x") for k in range(out.type.ndim)])
+
+    def _sum(self, node: Apply, places: Places) -> Rule:
+        source = node.inputs[0]
+        gone = [k % source.type.ndim for k in node.op.axis]
+        left = [k for k in range(source.type.ndim) if k not in gone]
+        row = yield source, {left[k]: at for k, at in places.items()}
+        return row.sum(axis=gone)
+
+    def _dot(self, node: Apply, places: Places) -> Rule:
+        """Pass ``left (..., I, K) @ right (..., K, J)`` with rows along I, J or batch axes."""
+        left, right = node.inputs
+        n = node.outputs[0].type.ndim
+        of_left = {k: at for k, at in places.items() if k != n - 1}
+        of_right = {k: at for k, at in places.items() if k != n - 2}
+        operands = (left, of_left), (right, of_right)
+        if all(_varies(v, own) and not self._is_constant(v) for v, own in operands):
+            raise NotReadableError(*_PRODUCT)
+        a = yield operands[0]
+        b = yield operands[1]
+        return (pt.expand_dims(a, n) * pt.expand_dims(b, n - 2)).sum(axis=n - 1)
+
+    def _sparse_dot(self, node: Apply, places: Places) -> Rule:
+        """Read ``matrix @ right``, rows along the first axis, or ``left @ matrix``, the last."""
+        by_left = isinstance(node.inputs[0].type, SparseTensorType)
+        data, other = node.inputs if by_left else node.inputs[::-1]
+        if isinstance(other.type, SparseTensorType) or free_inputs([data]):
+            raise NotReadableError(f"it contains {node.op} of a sparse matrix that is no constant")
+        ((axis, at),) = places.items()
+        if (axis == 0) != by_left and node.outputs[0].type.ndim > 1:
+            raise NotReadableError("it multiplies a sparse matrix by data")
+        matrix = evaluate_sparse(data)
+        rows = csr_array(matrix if by_left else matrix.T, dtype=np.float64)
+        return self._input(node.outputs[0], places, rows if at is None else rows[at], other)
+        yield
+
+    def _subtensor(self, node: Apply, places: Places) -> Rule:
+        source, index = node.inputs[0], index_of(node, 1)
+        kept = [k for k, each in enumerate(index) if isinstance(each, slice)]
+        below = {kept[k]: self._through_slice(source, kept[k], index, places[k]) for k in places}
+        row = yield source, below
+        return row[tuple(slice(None) if k in below else each for k, each in enumerate(index))]
+
+    def _through_slice(
+        self, source: Any, axis: int, index: list[Any], at: np.ndarray | None
+    ) -> np.ndarray | None:
+        """Return positions before ``[start:stop]`` of positions after it."""
+        if index[axis] == slice(None):
+            return at
+        length = source.type.shape[axis]
+        own = [v for v in (index[axis].start, index[axis].stop) if isinstance(v, Variable)]
+        if self.any_rows or length is None or free_inputs(own):
+            raise NotReadableError(*_TAKES_ROWS)
+        numbers = np.arange(length)[numbers_of(index[axis])]
+        return numbers if at is None else numbers[at]
+
+    def _indexed(self, node: Apply, places: Places) -> Rule:
+        """Take rows by arrays of positions: of rows of data, or else of effects."""
+        source: Any = node.inputs[0]
+        index, out = index_of(node, 1), node.outputs[0]
+        arrays = [k for k, each in enumerate(index) if not isinstance(each, slice)]
+        n_new = max(index[k].type.ndim for k in arrays)
+        # NumPy puts the axes of arrays at the first of them, or in front if they are apart.
+        apart = arrays[-1] - arrays[0] >= len(arrays)
+        first = 0 if apart else arrays[0]
+        slices = [k for k in range(len(index)) if k not in arrays]
+        axes: list[Any] = [*slices[:first], *[None] * n_new, *slices[first:]]
+        of_slices = {
+            axes[k]: self._through_slice(source, axes[k], index, at)
+            for k, at in places.items()
+            if axes[k] is not None
+        }
+        if len(of_slices) == len(places):
+            row = yield source, of_slices
+            return row[tuple(slice(None) if k in of_slices else v for k, v in enumerate(index))]
+        positions = self._positions(node)
+        length = max(source.type.shape[k] for k in arrays)
+        of_rows = is_of_data(source, length) and _are_distinct(positions)
+        of_sum = n_new == 1 and not slices and _is_sum_of_effects(source)
+        if (of_rows and not self.any_rows) or of_sum:
+            if n_new > 1 or _rule_of(source) is None:
+                raise NotReadableError(
+                    *(_TAKES_ROWS if n_new > 1 or len(arrays) == 1 else _TAKES_ELEMENTS)
+                )
+            below = dict(of_slices)
+            for k in arrays:
+                numbers = np.asarray(evaluate(index[k]))
+                if numbers.dtype == bool:
+                    numbers = np.flatnonzero(numbers)
+                numbers = np.broadcast_to(numbers, positions.shape[first]) % source.type.shape[k]
+                below[k] = numbers if places[first] is None else numbers[places[first]]
+            row = yield source, below
+            return row.dimshuffle(*slices[:first], "x", *slices[first:])
+        keys = (below_views(v) for v in node.inputs[1:])
+        origin = node.op, source.type.shape, *places, *keys
+        return self._input(out, places, _rows_of(positions, places), source, origin)
+
+    def _positions(self, node: Apply) -> np.ndarray:
+        """Return which elements of the flat source a lookup takes, in the shape of its result."""
+        source: Any = node.inputs[0]
+        index = index_of(node, 1)
+        if free_inputs(node.inputs[1:]):
+            raise NotReadableError("it looks coefficients up by an index that is no constant")
+        numbers = tuple(map(numbers_of, index))
+        named = _names(source)
+        below = [np.count_nonzero(i < 0) for i in numbers if isinstance(i, np.ndarray)]
+        if any(below):
+            warn(
+                f"the linear predictor of {self.name!r} looks up {named} by an index that is "
+                f"negative in {max(below):,} places, which takes elements from the end. In pandas "
+                "-1 is the code of a missing category: drop these rows, or give them a category"
+            )
+        order = _order(source)
+        try:
+            return np.asarray(order[numbers])
+        except IndexError as error:
+            raise ValueError(
+                f"the linear predictor of {self.name!r} looks up elements of {named}, of shape "
+                f"{order.shape}, and {error}; number the groups from 0"
+            ) from None
+
+    def _join(self, node: Apply, places: Places) -> Rule:
+        """Pass concatenated columns; rows of several terms are a sum, zero in place of others."""
+        parts, n = node.inputs, node.outputs[0].type.ndim
+        along = node.op.axis % n
+        if along not in places:
+            rows = []
+            for part in parts:
+                rows.append((yield part, places))
+            return pt.join(along, *rows)
+        lengths = [part.type.shape[along] for part in parts]
+        if self.any_rows or None in lengths:
+            raise NotReadableError(*_JOINS_ROWS)
+        at = places[along]
+        at = np.arange(sum(lengths)) if at is None else at
+        total: Any = 0.0
+        for part, stop in zip(parts, np.cumsum(lengths), strict=True):
+            start = stop - part.type.shape[along]
+            own = (at >= start) & (at < stop)
+            if own.any():
+                mask = own.astype(np.float64).reshape(-1, *[1] * (n - 1))
+                # A row of the term replaces other rows: one that is not taken may hold anything.
+                numbers = np.where(own, at, at[own.argmax()]) - start
+                row = yield part, {**places, along: numbers}
+                total += self._input(pt.constant(mask), {0: None}, mask) * row
+        return total
+
+    def _set(self, node: Apply, places: Places) -> Rule:
+        """Pass columns that are set or incremented: ``set_subtensor(zeros[:, 1:], X @ B)``."""
+        base, value, *inner = node.inputs
+        index = index_of(node, 2)
+        if any(index[k] != slice(None) for k in places) or not all(map(self._is_constant, inner)):
+            raise _not_linear(node)  # some rows are set
+        kept = [k for k, each in enumerate(index) if isinstance(each, slice)]
+        missing = len(kept) - value.type.ndim
+        row = yield base, places
+        new = yield (
+            value,
+            {kept.index(k) - missing: places[k] for k in places if kept.index(k) >= missing},
+        )
+        row = _filled(row, base, places)
+        change = pt.set_subtensor if node.op.set_instead_of_inc else pt.inc_subtensor
+        return change(row[tuple(index)], new)
+
+
+_RULES: dict[type, Callable[[OneRow, Any, Places], Rule]] = {
+    ViewOp: OneRow._view,
+    SpecifyShape: OneRow._view,
+    Alloc: OneRow._alloc,
+    DimShuffle: OneRow._dimshuffle,
+    Reshape: OneRow._reshape,
+    Sum: OneRow._sum,
+    Dot: OneRow._dot,
+    SparseDot: OneRow._sparse_dot,
+    StructuredDot: OneRow._sparse_dot,
+    Subtensor: OneRow._subtensor,
+    AdvancedSubtensor: OneRow._indexed,
+    Join: OneRow._join,
+    IncSubtensor: OneRow._set,
+}
+#: Rows go through constant graphs of these, as they compute no data.
+_VIEWS = frozenset({ViewOp, SpecifyShape, ps.Identity, ps.Second, DimShuffle, Alloc})
+
+
+def _rule_of(v: Any) -> Callable[[OneRow, Any, Places], Rule] | None:
+    if v.owner is None:
+        return None
+    return OneRow._elemwise if isinstance(v.owner.op, Elemwise) else _RULES.get(op_type(v.owner))
+
+
+def _rows_of(array: np.ndarray, places: Places) -> np.ndarray:
+    """Return an array's rows, (N, ...): a view where rows are as they are."""
+    front = np.moveaxis(array, list(places), range(len(places)))
+    positions = tuple(at for at in places.values() if at is not None)
+    return front[positions] if positions else front
+
+
+def _filled(row: Any, like: Any, places: Places) -> Any:
+    """Return a row that is broadcast to the shape that a variable's row has."""
+    shape = tuple(1 if k in places else n for k, n in enumerate(like.type.shape))
+    if row.type.shape == shape:
+        return row
+    if None in shape:
+        raise NotReadableError("the length of a broadcast axis in it is unknown")
+    return pt.alloc(row, *shape)
+
+
+def _real(numbers: np.ndarray) -> np.ndarray:
+    if numbers.dtype.kind not in "fiub":
+        raise NotReadableError(f"its data are of dtype {numbers.dtype}, not real numbers")
+    return numbers
+
+
+def _as_same(v: Any, places: Places) -> Any:
+    """Return a constant's first row if all are the same, or else the constant."""
+    numbers = evaluate(v)
+    first = numbers[tuple(slice(0, 1) if k in places else slice(None) for k in range(v.ndim))]
+    return pt.constant(first) if np.all(numbers == first) else v
+
+
+def _order(v: Any) -> np.ndarray:
+    """Return the positions of a variable's elements, in its shape."""
+    if None in v.type.shape:
+        raise NotReadableError(f"it looks up elements of {_names(v)}, whose shape is unknown")
+    return np.arange(known_size(v), dtype=np.int32).reshape(v.type.shape)
+
+
+def _names(source: TensorVariable) -> str:
+    """Return the name of a looked-up term, or of the variables that it is computed from."""
+    names = [source.name] if source.name else [v.name for v in free_inputs([source])]
+    return repr(names[0] if len(names) == 1 else names)
+
+
+def _is_sum_of_effects(v: Any) -> bool:
+    """Return whether a tensor is a sum of terms that have fewer axes."""
+    # (a[:, None] + b)[g, h] is a[g] + b[h]: effects of two factors, not one effect per pair.
+    todo = [v]
+    while todo:
+        node = below_views(todo.pop()).owner
+        if v.type.ndim < 2 or node is None or op_type(node) not in (ps.Add, ps.Sub):
+            return False
+        todo += [u for u in node.inputs if u.type.broadcastable == v.type.broadcastable]
+    return True
+
+
+def _are_distinct(positions: np.ndarray) -> bool:
+    """Return whether no element of a term is looked up more than once."""
+    # This tells rows of a term of data from effects of groups that are functions of data.
+    return int(np.bincount(positions.ravel()).max(initial=0)) <= 1
+
+
+def is_of_data(var: TensorVariable, length: int) -> bool:
+    """Return whether data are as long as a term, or as its parts that are indexed or joined."""
+    todo: list[tuple[Any, int]] = [(var, length)]
+    seen, checked = set(todo), set()
+    while todo:
+        v, n = todo.pop()
+        if n not in checked:
+            shapes = (u.type.shape for u in ancestors([v]) if isinstance(u, TensorConstant))
+            if any(n in shape for shape in shapes):
+                return True
+            checked.add(n)
+        if v.owner is None:
+            continue
+        parts = [u for u in v.owner.inputs if isinstance(u.type, TensorType)]
+        if isinstance(v.owner.op, Join | Subtensor | AdvancedSubtensor):
+            below = {(u, m) for u in parts for m in u.type.shape if m is not None and m > 1}
+        elif isinstance(v.owner.op, Elemwise | DimShuffle):
+            below = {(u, n) for u in parts if n in u.type.shape}
+        else:
+            continue
+        todo += below - seen
+        seen |= below
+    return False
