@@ -25,7 +25,7 @@ from pymc_flymc.out_of_core.design_builder import cast_rows
 from pymc_flymc.out_of_core.frames import labels_of
 from pymc_flymc.out_of_core.source import Partition, Values
 from pymc_flymc.out_of_core.stored_model import containers_of
-from pymc_flymc.reading.row_axes import check_rows_alone
+from pymc_flymc.reading.rows_alone import check_rows_alone
 from pymc_flymc.reporting import reporting
 from pymc_flymc.sampling.diagnostics import evenly
 from pymc_flymc.settings import check, is_number

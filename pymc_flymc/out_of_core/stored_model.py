@@ -29,7 +29,7 @@ from pymc_flymc.reading.lookups import read_either
 from pymc_flymc.reading.model import ModelReading, rest_terms, warn_of_other_steps
 from pymc_flymc.reading.observed_rows import ObservedRows, Part, check_sizes
 from pymc_flymc.reading.predictor import read_predictor
-from pymc_flymc.reading.row_axes import check_rows_alone, statistics_of_rows
+from pymc_flymc.reading.rows_alone import check_rows_alone, statistics_of_rows
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.regression import Regression

@@ -14,24 +14,16 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import ancestors, toposort
+from pytensor.graph.traversal import ancestors
 from pytensor.scalar import basic as ps
-from pytensor.scan.op import Scan
 from pytensor.sparse.math import Dot as SparseDot
 from pytensor.sparse.math import StructuredDot
 from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.basic import Alloc, Join
-from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.linalg import Cholesky, MatrixInverse, Solve
 from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.subtensor import (
-    AdvancedIncSubtensor,
-    AdvancedSubtensor,
-    IncSubtensor,
-    Subtensor,
-)
+from pytensor.tensor.subtensor import AdvancedSubtensor, IncSubtensor, Subtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 from scipy.sparse import csr_array
@@ -46,87 +38,17 @@ from pymc_flymc.graphs.tools import (
     known_size,
     numbers_of,
 )
-
-
-class NotReadableError(Exception):
-    """An operation that cannot be read: `reason` completes "because ...", `instead` is a remedy."""
-
-    def __init__(self, reason: str, instead: str = "") -> None:
-        super().__init__(reason)
-        self.instead = instead
-
-
-_SPLINES = "for a curve of a predictor x, a basis of splines computed before the model, B @ beta"
-_PRODUCT = (
-    "it is a product of two things that are both sampled and both differ by row, such as abilities "
-    "and discriminations of items (2PL), factors and loadings, an unknown predictor and its "
-    "coefficient, earlier errors and theirs",
-    "numbers for one of the two; one discrimination for all items, "
-    "slope * ability[person] - difficulty[item]; or, of few groups and levels, a coefficient for "
-    "each pair, (slope[:, None] * effect)[group, level] for slope[group] * effect[level]",
+from pymc_flymc.reading.unreadable import (
+    CHANGE_POINT,
+    JOINS_ROWS,
+    PRODUCT,
+    QUOTIENT,
+    TAKES_ELEMENTS,
+    TAKES_ROWS,
+    NotReadableError,
+    not_linear,
+    op_type,
 )
-_QUOTIENT = "it divides by a term that holds data and variables", _SPLINES
-_CHANGE_POINT = (
-    "it chooses between terms by a condition that holds variables, as an unknown change point is",
-    _SPLINES,
-)
-_JOINS_ROWS = (
-    "it joins rows of several terms",
-    "observe the rows of each term as a likelihood of their own, in one model",
-)
-_TAKES_ROWS = (
-    "it takes some rows out of a term, as in (X @ b)[keep]",
-    "index the data, as in X[keep] @ b",
-)
-_TAKES_ELEMENTS = (
-    "it takes an element of each row of a term, as in (X @ B)[rows, column]",
-    "(X * B.T[column]).sum(axis=1)",
-)
-#: Operations, what models use them for, and what to write instead.
-_KNOWN = (
-    (
-        (Cholesky, MatrixInverse, Solve),
-        "it holds a covariance with a row for each row of data, as an exact Gaussian process does",
-        "pm.gp.HSGP(...).prior(...), which is linear in its coefficients",
-    ),
-    (
-        (AdvancedIncSubtensor, IncSubtensor),
-        "it puts variables among data, as PyMC does to impute missing values",
-        "complete rows, X[keep] and y[keep]; or sample for each of several imputations that were "
-        "made before the model, and put the draws together",
-    ),
-    (
-        (Scan,),
-        "it is computed in a loop, each value from the one before",
-        "a variable with a value for each period, such as pm.GaussianRandomWalk or pm.AR, as "
-        "a[period]",
-    ),
-)
-
-
-def _not_linear(node: Apply) -> NotReadableError:
-    """Return the error for an operation, of data and variables, for which there is no rule."""
-    for kinds, reason, instead in _KNOWN:
-        if issubclass(op_type(node), kinds):
-            return NotReadableError(reason, instead)
-    if isinstance(node.op, Elemwise):
-        function = str(node.op.scalar_op).lower()
-        return NotReadableError(
-            f"it is not linear in the variables: it takes {function} of a term that holds them "
-            "and data",
-            _SPLINES,
-        )
-    return NotReadableError(f"it is not known to be linear in the variables: it holds {node.op}")
-
-
-def op_type(node: Apply) -> type:
-    """Return the type of a node's operation, without what applies it to each element or batch."""
-    op: Any = node.op
-    if isinstance(op, Elemwise):
-        return type(op.scalar_op)
-    if isinstance(op, Blockwise):
-        return type(op.core_op)
-    return type(op)
 
 
 def below_views(var: Any) -> Any:
@@ -172,6 +94,8 @@ class OneRow:
     With `any_rows` the result must hold for other rows, too: values of these rows decide nothing.
     """
 
+    is_linear = True
+
     def __init__(self, eta: TensorVariable, n_rows: int, name: str, any_rows: bool) -> None:
         self.n_rows, self.name, self.any_rows = n_rows, name, any_rows
         self.inputs: dict[Variable, RowInput] = {}
@@ -179,9 +103,6 @@ class OneRow:
         self.shared: dict[Any, TensorVariable] = {}
         self._stand_ins: dict[Variable, TensorVariable] = {}
         self._is_constant = ConstantParts([eta])
-        self._lengths: dict[Variable, frozenset[int]] = {}
-        for node in toposort([eta]):
-            self._lengths_of(node.outputs[0])
         self._known: dict[Hashable, tuple[Any, Places]] = {}
         self.graph: TensorVariable = self._take(eta.dimshuffle("x") if not eta.ndim else eta)
 
@@ -220,7 +141,7 @@ class OneRow:
         if (rule is None or len(places) == 1) and not self._has_data(v, places):
             return self._looked_up(v, places)  # a function of effects serves as an effect
         if rule is None:
-            raise _not_linear(v.owner)
+            raise not_linear(v.owner)
         return (yield from rule(self, v.owner, places))
 
     # --- where a row ends -------------------------------------------------------------------------
@@ -278,28 +199,10 @@ class OneRow:
             return len(several) == 1 and (kind is ps.Mul or several == [source])
         return kind in _VIEWS
 
-    def _lengths_of(self, v: Variable) -> frozenset[int]:
-        """Return the lengths of axes, and sizes, of the data that a variable is made from."""
-        # Rows of what is repeated are as good as data, and so are those of a table.
-        if v not in self._lengths:
-            node, shape = v.owner, getattr(v.type, "shape", ())
-            parts = [self._lengths_of(u) for u in node.inputs] if node else []
-            if isinstance(v, Constant) or (node and isinstance(node.op, Alloc | Reshape)):
-                parts.append(frozenset(n for n in (*shape, known_size(v)) if n and shape))
-            self._lengths[v] = frozenset[int]().union(*parts)
-        return self._lengths[v]
-
     def _has_data(self, v: Any, places: Places) -> bool:
-        """Return whether data are as long as a variable that has rows, or as all of them."""
-        lengths, own = self._lengths_of(v), {v.type.shape[k] for k in places}
-        if (
-            self._is_constant(v)
-            or None in own
-            or own & lengths
-            or max(lengths, default=0) >= self.n_rows
-        ):
-            return True
-        return any(is_of_data(v, length) for length in own)
+        """Return whether a variable that has rows is constant, or is made from as many data."""
+        lengths = [v.type.shape[k] for k in places]
+        return self._is_constant(v) or any(n is None or is_of_data(v, n) for n in lengths)
 
     # --- operations -------------------------------------------------------------------------------
 
@@ -308,15 +211,15 @@ class OneRow:
         kind, op = op_type(node), node.op
         free = [u for u in inputs if _varies(u, places) and not self._is_constant(u)]
         if kind is ps.Mul and len(free) > 1:
-            raise NotReadableError(*_PRODUCT)
+            raise NotReadableError(*PRODUCT)
         if kind is ps.TrueDiv and inputs[1] in free:
-            raise NotReadableError(*_QUOTIENT)
+            raise NotReadableError(*QUOTIENT)
         if kind is ps.TrueDiv and _varies(inputs[1], places):
             product = inputs[0] * pt.reciprocal(inputs[1].astype("float64"))
             return (yield product, places)
         if kind is ps.Switch:
             if not self._is_constant(inputs[0]):
-                raise NotReadableError(*_CHANGE_POINT)
+                raise NotReadableError(*CHANGE_POINT)
             condition, yes, no = inputs
             return (yield pt.neq(condition, 0) * yes + pt.eq(condition, 0) * no, places)
         if kind is ps.Second:
@@ -329,7 +232,7 @@ class OneRow:
                     raise NotReadableError(f"it contains {op}, which rounds")
             return (yield source, places)
         if kind not in (ps.Add, ps.Sub, ps.Neg, ps.Mul, ps.TrueDiv):
-            raise _not_linear(node)
+            raise not_linear(node)
         rows = []
         several = kind is ps.Mul and sum(_varies(u, places) for u in inputs) > 1
         for u in inputs:
@@ -387,8 +290,10 @@ class OneRow:
         of_left = {k: at for k, at in places.items() if k != n - 1}
         of_right = {k: at for k, at in places.items() if k != n - 2}
         operands = (left, of_left), (right, of_right)
-        if all(_varies(v, own) and not self._is_constant(v) for v, own in operands):
-            raise NotReadableError(*_PRODUCT)
+        if self.is_linear and all(
+            _varies(v, own) and not self._is_constant(v) for v, own in operands
+        ):
+            raise NotReadableError(*PRODUCT)
         a = yield operands[0]
         b = yield operands[1]
         return (pt.expand_dims(a, n) * pt.expand_dims(b, n - 2)).sum(axis=n - 1)
@@ -423,14 +328,13 @@ class OneRow:
         length = source.type.shape[axis]
         own = [v for v in (index[axis].start, index[axis].stop) if isinstance(v, Variable)]
         if self.any_rows or length is None or free_inputs(own):
-            raise NotReadableError(*_TAKES_ROWS)
+            raise NotReadableError(*TAKES_ROWS)
         numbers = np.arange(length)[numbers_of(index[axis])]
         return numbers if at is None else numbers[at]
 
     def _indexed(self, node: Apply, places: Places) -> Rule:
         """Take rows by arrays of positions: of rows of data, or else of effects."""
-        source: Any = node.inputs[0]
-        index, out = index_of(node, 1), node.outputs[0]
+        source, index = node.inputs[0], index_of(node, 1)
         arrays = [k for k, each in enumerate(index) if not isinstance(each, slice)]
         n_new = max(index[k].type.ndim for k in arrays)
         # NumPy puts the axes of arrays at the first of them, or in front if they are apart.
@@ -446,6 +350,15 @@ class OneRow:
         if len(of_slices) == len(places):
             row = yield source, of_slices
             return row[tuple(slice(None) if k in of_slices else v for k, v in enumerate(index))]
+        return (yield from self._taken(node, places, of_slices, arrays, first))
+
+    def _taken(
+        self, node: Any, places: Places, of_slices: Places, arrays: list[int], first: int
+    ) -> Rule:
+        """Take rows, along the axes of `arrays`, by positions of data or of effects."""
+        source, index, out = node.inputs[0], index_of(node, 1), node.outputs[0]
+        n_new = max(index[k].type.ndim for k in arrays)
+        slices = [k for k in range(len(index)) if k not in arrays]
         positions = self._positions(node)
         length = max(source.type.shape[k] for k in arrays)
         of_rows = is_of_data(source, length) and _are_distinct(positions)
@@ -453,7 +366,7 @@ class OneRow:
         if (of_rows and not self.any_rows) or of_sum:
             if n_new > 1 or _rule_of(source) is None:
                 raise NotReadableError(
-                    *(_TAKES_ROWS if n_new > 1 or len(arrays) == 1 else _TAKES_ELEMENTS)
+                    *(TAKES_ROWS if n_new > 1 or len(arrays) == 1 else TAKES_ELEMENTS)
                 )
             below = dict(of_slices)
             for k in arrays:
@@ -503,7 +416,7 @@ class OneRow:
             return pt.join(along, *rows)
         lengths = [part.type.shape[along] for part in parts]
         if self.any_rows or None in lengths:
-            raise NotReadableError(*_JOINS_ROWS)
+            raise NotReadableError(*JOINS_ROWS)
         at = places[along]
         at = np.arange(sum(lengths)) if at is None else at
         total: Any = 0.0
@@ -523,7 +436,7 @@ class OneRow:
         base, value, *inner = node.inputs
         index = index_of(node, 2)
         if any(index[k] != slice(None) for k in places) or not all(map(self._is_constant, inner)):
-            raise _not_linear(node)  # some rows are set
+            raise not_linear(node)  # some rows are set
         kept = [k for k, each in enumerate(index) if isinstance(each, slice)]
         missing = len(kept) - value.type.ndim
         row = yield base, places
@@ -536,7 +449,7 @@ class OneRow:
         return change(row[tuple(index)], new)
 
 
-_RULES: dict[type, Callable[[OneRow, Any, Places], Rule]] = {
+RULES: dict[type, Callable[[OneRow, Any, Places], Rule]] = {
     ViewOp: OneRow._view,
     SpecifyShape: OneRow._view,
     Alloc: OneRow._alloc,
@@ -558,7 +471,7 @@ _VIEWS = frozenset({ViewOp, SpecifyShape, ps.Identity, ps.Second, DimShuffle, Al
 def _rule_of(v: Any) -> Callable[[OneRow, Any, Places], Rule] | None:
     if v.owner is None:
         return None
-    return OneRow._elemwise if isinstance(v.owner.op, Elemwise) else _RULES.get(op_type(v.owner))
+    return OneRow._elemwise if isinstance(v.owner.op, Elemwise) else RULES.get(op_type(v.owner))
 
 
 def _rows_of(array: np.ndarray, places: Places) -> np.ndarray:
@@ -629,8 +542,10 @@ def is_of_data(var: TensorVariable, length: int) -> bool:
     while todo:
         v, n = todo.pop()
         if n not in checked:
-            shapes = (u.type.shape for u in ancestors([v]) if isinstance(u, TensorConstant))
-            if any(n in shape for shape in shapes):
+            # Rows of what is repeated are as good as data, and so are those of a table.
+            kinds = Alloc | Reshape
+            given = (u for u in ancestors([v]) if u.owner is None or isinstance(u.owner.op, kinds))
+            if any(n in u.type.shape for u in given if u.owner or isinstance(u, TensorConstant)):
                 return True
             checked.add(n)
         if v.owner is None:
@@ -638,10 +553,8 @@ def is_of_data(var: TensorVariable, length: int) -> bool:
         parts = [u for u in v.owner.inputs if isinstance(u.type, TensorType)]
         if isinstance(v.owner.op, Join | Subtensor | AdvancedSubtensor):
             below = {(u, m) for u in parts for m in u.type.shape if m is not None and m > 1}
-        elif isinstance(v.owner.op, Elemwise | DimShuffle):
-            below = {(u, n) for u in parts if n in u.type.shape}
         else:
-            continue
+            below = {(u, n) for u in parts if n in u.type.shape}
         todo += below - seen
         seen |= below
     return False

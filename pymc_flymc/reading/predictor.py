@@ -26,8 +26,8 @@ from pymc_flymc.graphs.tools import (
     plain_function,
 )
 from pymc_flymc.likelihoods.checks import ALTERNATIVES
-from pymc_flymc.reading.one_row import op_type
 from pymc_flymc.reading.terms import Block, SparseBlock, Terms
+from pymc_flymc.reading.unreadable import op_type
 from pymc_flymc.regression.design import Design, SparseColumns, blocks, gather, stack
 
 _N_CHECKS = 2

@@ -29,7 +29,8 @@ from pymc_flymc.graphs.tools import (
     rewritten,
 )
 from pymc_flymc.likelihoods.checks import LEAVE_OUT
-from pymc_flymc.reading.one_row import NotReadableError, OneRow, RowInput, op_type
+from pymc_flymc.reading.one_row import OneRow, RowInput
+from pymc_flymc.reading.unreadable import NotReadableError, op_type
 from pymc_flymc.regression.design import SparseColumns
 
 SUPPORTED = (

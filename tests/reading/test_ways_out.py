@@ -319,7 +319,7 @@ def test_what_the_message_says_to_write_is_read(name):
 ELSEWHERE = {
     "observed_rows.py:check_variables": "reading/test_model.py",  # vars=
     "observed_rows.py:check_variables 2": "steps/test_errors.py",  # vars=
-    "row_axes.py:check_rows_alone": "reading/test_row_axes.py",  # data=
+    "rows_alone.py:check_rows_alone": "reading/test_rows_alone.py",  # data=
     "family.py:SmoothFamily._unlimited": "likelihoods/test_limits.py",
     "family.py:JointlySmoothFamily.third_beyond": "likelihoods/test_limits.py",
     "family.py:_traverse.operation": "likelihoods/test_limits.py",

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.reading.row_axes import check_rows_alone
+from pymc_flymc.reading.rows_alone import check_rows_alone
 
 N = 12
 
@@ -86,21 +86,28 @@ DEPENDENT = {
     "size": (lambda X, c, **_: X[:, 0] + c * X.size, "the number of rows"),
     "threshold": (lambda k, c, **_: c * (k > k.mean()), "a sum, mean or variance over rows"),
     "product": (lambda X, b, **_: X @ (X.T @ (X @ b)), "summed over rows"),
-    "pairs": (lambda X, k, b, **_: (X @ X.T)[:, 0], "each row with each other row"),
-    "differences": (lambda k, c, **_: c * (k[:, None] - k[None, :]).sum(1), "different axes"),
+    "pairs": (lambda X, k, b, **_: (X @ X.T)[:, 0], "over rows"),
+    "differences": (
+        lambda k, c, **_: c * (k[:, None] - k[None, :]).sum(1),
+        "a sum, mean or variance over rows",
+    ),
     "sorted": (lambda k, c, **_: c * pt.sort(k), "SortOp.* along rows"),
     "ranks": (lambda k, c, **_: c * pt.argsort(k), "ArgSortOp.* along rows"),
     "cumulated": (lambda k, c, **_: c * pt.cumsum(k), "Cumsum.* along rows"),
-    "reversed": (lambda X, b, **_: (X @ b)[::-1], "in another order"),
-    "lagged": (lambda k, c, **_: c * pt.concatenate([pt.zeros(1), k[:-1]]), "in another order"),
-    "differenced": (lambda k, c, **_: c * pt.diff(k), "in another order"),
-    "joined": (lambda X, b, **_: pt.concatenate([X, X]) @ b, "joined one after the other"),
-    "first": (lambda X, b, **_: X @ b + X[0, 0], "some rows taken out"),
+    "reversed": (lambda X, b, **_: (X @ b)[::-1], "each row alone"),
+    "lagged": (lambda k, c, **_: c * pt.concatenate([pt.zeros(1), k[:-1]]), "each row alone"),
+    "differenced": (lambda k, c, **_: c * pt.diff(k), "each row alone"),
+    "joined": (lambda X, b, **_: pt.concatenate([X, X]) @ b, "each row alone"),
+    "first": (lambda X, b, **_: X @ b + X[0, 0], "Subtensor.* of all rows together"),
     "numbers": (lambda X, k, c, **_: c * pt.arange(X.shape[0]), "ARange"),
-    "permuted": (lambda X, b, **_: X[np.arange(N)[::-1]] @ b, "in another order"),
-    "by rows": (lambda X, k, b, **_: X[k] @ b, "rows looked up by rows"),
-    "flat": (lambda X, c, **_: c * X.flatten(), "several rows together"),
-    "set": (lambda X, b, **_: pt.set_subtensor(X[0], 1.0) @ b, "some rows changed"),
+    "permuted": (lambda X, b, **_: X[np.arange(N)[::-1]] @ b, "no container of data="),
+    "by rows": (lambda X, k, b, **_: X[k] @ b, "over rows"),
+    "flat": (lambda X, c, **_: c * X.flatten(), "each row alone"),
+    "two of each row": (
+        lambda cube, b, **_: cube.reshape((2 * cube.shape[0], -1)).sum(1),
+        "each row alone",
+    ),
+    "set": (lambda X, b, **_: pt.set_subtensor(X[0], 1.0) @ b, "each row alone"),
     "other rows alone": (lambda c, **_: c * np.arange(float(N)), "no container of data= holds"),
     "other rows": (lambda X, b, **_: X @ b + np.arange(float(N)), "no container of data= holds"),
     "lookups of other rows": (lambda k, W, **_: W[k, np.zeros(N, int)], "no container of data="),
