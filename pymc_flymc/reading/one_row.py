@@ -262,12 +262,11 @@ class OneRow:
         long_in, long_out = (
             [k for k in range(v.type.ndim) if not v.type.broadcastable[k]] for v in (source, out)
         )
-        lengths = [
-            {source.type.shape[i], out.type.shape[k]} - {None}
-            for i, k in zip(long_in, long_out, strict=False)
-        ]
         of = dict(zip(long_out, long_in, strict=False))
-        if len(long_in) == len(long_out) and all(len(known) < 2 for known in lengths):
+        lengths = {k: (source.type.shape[i], out.type.shape[k]) for k, i in of.items()}
+        if len(long_in) == len(long_out) and all(
+            n == m if k not in places else n == m or None in (n, m) for k, (n, m) in lengths.items()
+        ):
             row = yield source, {of[k]: at for k, at in places.items()}
         elif out.type.ndim == 1 and None not in source.type.shape and not self.any_rows:
             at = np.arange(out.type.shape[0]) if places[0] is None else places[0]
@@ -298,7 +297,7 @@ class OneRow:
         b = yield operands[1]
         return (pt.expand_dims(a, n) * pt.expand_dims(b, n - 2)).sum(axis=n - 1)
 
-    def _sparse_dot(self, node: Apply, places: Places) -> Rule:
+    def _sparse_dot(self, node: Any, places: Places) -> Rule:
         """Read ``matrix @ right``, rows along the first axis, or ``left @ matrix``, the last."""
         by_left = isinstance(node.inputs[0].type, SparseTensorType)
         data, other = node.inputs if by_left else node.inputs[::-1]
@@ -309,8 +308,9 @@ class OneRow:
             raise NotReadableError("it multiplies a sparse matrix by data")
         matrix = evaluate_sparse(data)
         rows = csr_array(matrix if by_left else matrix.T, dtype=np.float64)
-        return self._input(node.outputs[0], places, rows if at is None else rows[at], other)
-        yield
+        rows = rows if at is None else rows[at]
+        return self._input(node.outputs[0], places, rows, other if by_left else other.T)
+        yield  # a rule is a generator
 
     def _subtensor(self, node: Apply, places: Places) -> Rule:
         source, index = node.inputs[0], index_of(node, 1)

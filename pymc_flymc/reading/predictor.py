@@ -1,6 +1,6 @@
 """Read a linear predictor: split its PyTensor graph into a design and a coefficient vector."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.ops import wrap_py
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.math import Dot
 from pytensor.tensor.type import TensorType
@@ -26,9 +26,9 @@ from pymc_flymc.graphs.tools import (
     plain_function,
 )
 from pymc_flymc.likelihoods.checks import ALTERNATIVES
-from pymc_flymc.reading.terms import Block, SparseBlock, Terms
+from pymc_flymc.reading.terms import Columns, Terms, add_up
 from pymc_flymc.reading.unreadable import op_type
-from pymc_flymc.regression.design import Design, SparseColumns, blocks, gather, stack
+from pymc_flymc.regression.design import Design, blocks, gather, stack
 
 _N_CHECKS = 2
 _RTOL = 1e-9
@@ -245,30 +245,23 @@ def split_predictor(
 def _assemble(predictors: list[Terms], name: str) -> LinearPredictor:
     """Return one design matrix and one coefficient vector of all predictors."""
     any_rows = predictors[0].any_rows
-    merged = [_merge(each.blocks, any_rows) for each in predictors]
-    if len(predictors) == 1 and not any_rows:
-        merged = [_add_up(merged[0])]
-    arrays = {key: block.array for found in merged for key, block in found.items()}
-    matrices, sparse_weights = _merge_sparse([each.sparse for each in predictors], any_rows)
+    arrays, dense = _distinct([each.dense for each in predictors], any_rows)
+    matrices, sparse = _distinct([each.sparse for each in predictors], any_rows)
     sums = [fold_constants(sum(each.intercepts, pt.constant(0.0))) for each in predictors]
     has_intercept = any(not isinstance(intercept, Constant) for intercept in sums)
     has_offset = any(each.offset.size for each in predictors)
     offsets: list[np.ndarray] = []
     coefficients: list[TensorVariable] = []
-    for each, found, intercept, weights in zip(
-        predictors, merged, sums, sparse_weights, strict=True
-    ):
+    for each, of_dense, intercept, of_sparse in zip(predictors, dense, sums, sparse, strict=True):
         offset = each.offset if each.offset.size else np.zeros(each.n_rows)
-        for key, array in arrays.items():
-            missing = key not in found
-            coefficients.append(pt.zeros(array.shape[1]) if missing else found[key].weight)
+        coefficients.extend(of_dense)
         if has_intercept:
             coefficients.append(intercept.dimshuffle("x"))
         elif isinstance(intercept, Constant) and intercept.data != 0:
             # A constant intercept is added to the offset, and needs no coefficient.
             offset, has_offset = offset + float(intercept.data), True
         offsets.append(offset)
-        coefficients.extend(weights)
+        coefficients.extend(of_sparse)
     if not coefficients:
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} depends on no free variable: nothing to sample"
@@ -278,87 +271,34 @@ def _assemble(predictors: list[Terms], name: str) -> LinearPredictor:
     # An offset that is zero for these rows need not be zero for others.
     if not (has_offset if any_rows else offset.any()):
         offset = np.empty((0, len(predictors)))
-    X = gather(list(arrays.values()), predictors[0].n_rows)
+    X = gather(arrays, predictors[0].n_rows)
     design = Design(X, offset, has_intercept, sparse=stack(matrices))
     return LinearPredictor(design, w.astype("float64"))
 
 
-def _merge_sparse(
-    found: list[list[SparseBlock]], any_rows: bool
-) -> tuple[list[SparseColumns], list[list[TensorVariable]]]:
-    """Return the distinct sparse matrices, and their coefficients for each predictor."""
-    # Blocks with the same matrix are merged by adding their coefficients. If there is one
-    # predictor, blocks with the same coefficients are merged by adding their matrices, as for
-    # skill[home] - skill[away].
-    if len(found) == 1:
-        unique: list[SparseBlock] = []
-        for block in found[0]:
-            twins = [i for i, one in enumerate(unique) if _same_graph(one.weight, block.weight)]
-            if twins:
-                twin = unique[twins[0]]
-                unique[twins[0]] = SparseBlock(twin.matrix + block.matrix, block.weight)
-            else:
-                unique.append(block)
-        found = [unique]
-    distinct: list[SparseBlock] = []
-    weights: list[list[TensorVariable | None]] = [[] for _ in found]
-    for k, of_predictor in enumerate(found):
-        for block in of_predictor:
-            positive, sign = block.matrix.positive()
-            if sign < 0.0 and not any_rows:  # a difference of classes
-                block = SparseBlock(positive, -block.weight)
-            found_at = (i for i, one in enumerate(distinct) if _same(one, block, any_rows))
-            place = next(found_at, None)
-            if place is None:
-                place = len(distinct)
-                distinct.append(block)
-                for each in weights:
-                    each.append(None)
-            before = weights[k][place]
-            weights[k][place] = block.weight if before is None else before + block.weight
+def _distinct(
+    predictors: list[list[Columns]], any_rows: bool
+) -> tuple[list[Any], list[list[TensorVariable]]]:
+    """Return the distinct matrices, and their coefficients for each predictor."""
+    # Coefficients of equal matrices are summed, X @ a + X @ b. If there is one predictor, matrices
+    # with equal coefficients are, as for skill[home] - skill[away], or terms one below the other.
+    distinct: list[Columns] = []
+    weights: list[dict[int, TensorVariable]] = [{} for _ in predictors]
+    for own, terms in zip(weights, predictors, strict=True):
+        for each in terms:
+            # A difference of classes has one sign in one class, and the other in another.
+            term = each if any_rows or len(predictors) == 1 else each.positive()
+            same = (i for i, one in enumerate(distinct) if one.same_as(term, any_rows))
+            place = next(same, len(distinct))
+            distinct[place:] = distinct[place:] or [term]
+            own[place] = own[place] + term.weight if place in own else term.weight
     matrices = [each.matrix for each in distinct]
-    filled = [
-        [pt.zeros(m.n_columns) if v is None else v for m, v in zip(matrices, each, strict=True)]
-        for each in weights
-    ]
-    return matrices, filled
-
-
-def _same_graph(a: TensorVariable, b: TensorVariable) -> bool:
-    return a.type.shape == b.type.shape and equal_computations([a], [b])
-
-
-def _same(a: SparseBlock, b: SparseBlock, any_rows: bool) -> bool:
-    if any_rows:
-        return a.origin is not None and a.origin == b.origin
-    return a.matrix.same_as(b.matrix)
-
-
-def _merge(found: list[Block], any_rows: bool) -> dict[Hashable, Block]:
-    """Return blocks with the coefficients of equal blocks summed: ``X @ a + X @ b``."""
-    # Blocks are equal if they share memory, or, with any_rows, if they have the same origin.
-    merged: dict[Hashable, Block] = {}
-    for block in found:
-        array = block.array
-        key: Hashable = (array.__array_interface__["data"], array.shape, array.strides, array.dtype)
-        if any_rows:
-            key = id(array) if block.origin is None else block.origin
-        if key in merged:
-            block = replace(block, weight=merged[key].weight + block.weight)
-        merged[key] = block
-    return merged
-
-
-def _add_up(found: dict[Hashable, Block]) -> dict[Hashable, Block]:
-    """Return sums of blocks with the same coefficients, as of vertically concatenated terms."""
-    if len(found) < 2:
-        return found
-    first = first_equals(pt.join(0, *(block.weight for block in found.values())))
-    added: dict[Hashable, Block] = {}
-    for block in found.values():
-        key = first[block.weight]
-        if key in added:
-            # As numbers: the sum of two truth values is one, and the sum of two bytes may overflow.
-            block = Block(np.add(added[key].array, block.array, dtype=np.float64), block.weight)
-        added[key] = block
-    return added
+    if len(predictors) == 1 and len(matrices) > 1:
+        first = first_equals(pt.join(0, *weights[0].values()))
+        added: dict[Variable, Any] = {}
+        for i, matrix in enumerate(matrices):
+            key = first[weights[0][i]]
+            added[key] = add_up(added[key], matrix) if key in added else matrix
+        return [*added.values()], [[*added]]  # type: ignore[list-item]
+    zeros = [pt.zeros(each.width) for each in distinct]
+    return matrices, [[own.get(i, zero) for i, zero in enumerate(zeros)] for own in weights]

@@ -42,29 +42,45 @@ _CANONICAL = rewrites("canonicalize")
 
 
 @dataclass(frozen=True)
-class Block:
-    """Constant columns, (N, P), and the graph of their coefficients, (P,)."""
+class Columns:
+    """Columns of numbers, (N, P), dense or sparse, and the graph of their coefficients, (P,)."""
 
-    array: np.ndarray
+    matrix: Any
     weight: TensorVariable
-    #: Blocks with equal origins have equal columns for any rows; None is unknown.
+    #: Columns with equal origins are equal for any rows; None is unknown.
     origin: Hashable = None
 
+    @property
+    def width(self) -> int:
+        """Return the number of columns."""
+        is_dense = isinstance(self.matrix, np.ndarray)
+        return int(self.matrix.shape[1] if is_dense else self.matrix.n_columns)
 
-@dataclass(frozen=True)
-class SparseBlock:
-    """Sparse columns, (N, Q), and the graph of their coefficients, (Q,)."""
+    def positive(self) -> "Columns":
+        """Return sparse columns such that their first number is positive."""
+        if isinstance(self.matrix, np.ndarray):
+            return self
+        matrix, sign = self.matrix.positive()
+        return self if sign > 0.0 else Columns(matrix, -self.weight)
 
-    matrix: SparseColumns
-    weight: TensorVariable
-    #: Blocks with equal origins have equal matrices for any rows; None is unknown.
-    origin: Hashable = None
+    def same_as(self, other: "Columns", any_rows: bool) -> bool:
+        """Return whether others hold the same numbers: arrays share their memory."""
+        if any_rows:
+            return self.origin is not None and self.origin == other.origin
+        if not isinstance(self.matrix, np.ndarray):
+            return bool(self.matrix.same_as(other.matrix))
+        return bool(self.matrix.__array_interface__ == other.matrix.__array_interface__)
+
+
+def add_up(a: Any, b: Any) -> Any:
+    """Return a sum, as numbers: that of truth values is one, and that of bytes may overflow."""
+    return np.add(a, b, dtype=np.float64) if isinstance(a, np.ndarray) else a + b
 
 
 class Terms:
     """The terms of a linear predictor `eta`, a vector or scalar from ``freeze``.
 
-    `blocks` and `sparse` are constant and sparse columns with their coefficients, `intercepts`
+    `dense` and `sparse` are columns with their coefficients, `intercepts`
     scalars that every row gets, and `offset`, (N,) or (0,), is the sum of the terms that have rows
     and depend on no variable. With `any_rows` the result must hold for other rows, too: values of
     these rows decide nothing.
@@ -72,8 +88,8 @@ class Terms:
 
     def __init__(self, eta: TensorVariable, n_rows: int, name: str, any_rows: bool) -> None:
         self.n_rows, self.any_rows = n_rows, any_rows
-        self.blocks: list[Block] = []
-        self.sparse: list[SparseBlock] = []
+        self.dense: list[Columns] = []
+        self.sparse: list[Columns] = []
         self.intercepts: list[TensorVariable] = []
         self.offset = np.empty(0)
         try:
@@ -216,7 +232,7 @@ class Terms:
         origin = main.origin if is_one and scale is None else None
         if isinstance(main.rows, np.ndarray):
             found = self._lookup(main, weight, scale)
-            self.sparse.append(SparseBlock(*found, origin))
+            self.sparse.append(Columns(*found, origin))
             return
         rows, other = main.rows, main.source
         if scale is not None:
@@ -226,15 +242,14 @@ class Terms:
                 )
             rows = rows.copy()
             rows.data *= np.repeat(scale.ravel(), np.diff(rows.indptr))
-        along = main.variable.type.shape.index(1) if main.variable.ndim > 1 else 0
         coefficients = other.astype("float64")
         if coefficients.ndim > 1:
-            coefficients = (coefficients * pt.expand_dims(weight, along)).sum(axis=1 - along)
+            coefficients = (coefficients * weight).sum(axis=1)
         else:
             coefficients = coefficients * weight
         columns = SparseColumns.of_matrix(rows)
         shape = (columns.n_columns,)
-        self.sparse.append(SparseBlock(columns, pt.specify_shape(coefficients, shape)))
+        self.sparse.append(Columns(columns, pt.specify_shape(coefficients, shape)))
 
     def _lookup(
         self, main: RowInput, weight: Any, scale: np.ndarray | None
@@ -259,11 +274,11 @@ class Terms:
         return SparseColumns.of_codes(columns, values, int(used.sum())), coefficients
 
     def _add_columns(self, columns: np.ndarray, weight: Any, origin: Hashable) -> None:
-        """Add ``columns @ weight`` to the blocks, or to the offset if it is a number per row."""
+        """Add ``columns @ weight`` to dense ones, or to the offset if it is a number per row."""
         if free_inputs([weight]):
             if weight.type.shape[0] == 1 != columns.shape[1]:
                 weight = pt.broadcast_to(weight, (columns.shape[1],))
-            self.blocks.append(Block(columns, weight, origin))
+            self.dense.append(Columns(columns, weight, origin))
             return
         numbers = np.broadcast_to(evaluate(weight).astype(np.float64), columns.shape[1:])
         if not numbers.all():  # columns of no weight may hold infinities

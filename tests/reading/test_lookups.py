@@ -76,6 +76,8 @@ SPELLINGS = {
     "structured dot": (lambda: ps.structured_dot(Ss, a[:, None])[:, 0], S @ va, 4),
     "sparse times matrix": (lambda: ps.dot(Ss, B) @ s, S @ vB @ vs, 4),
     "sparse from the right": (lambda: ps.dot(a, Ss.T), S @ va, 4),
+    "sparse from the right of a row": (lambda: ps.dot(a[None], Ss.T)[0], S @ va, 4),
+    "sparse from the right of rows": (lambda: ps.dot(B.T, Ss.T).T @ s, S @ vB @ vs, 4),
     "sparse scaled": (lambda: x1 * ps.dot(Ss, a * c) + a[g], x1 * (S @ va) * vc + va[g], 8),
 }
 
