@@ -13,7 +13,7 @@ from pymc_flymc.locks import compiling_lock
 from pymc_flymc.reporting import COMPILING, doing
 
 #: Number of results that are kept, enough for about ten models; the least recently used goes first.
-KEPT = 100
+KEPT = 200
 #: A graph whose constants have more bytes is not kept: they would outlive the model.
 LARGE = 1 << 20
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 from typing import Any, cast
 
 import numpy as np
@@ -35,6 +35,12 @@ SOLVES = optdb["specialize"].query(
 )
 
 
+@cache
+def _rewriter(names: tuple[str, ...]) -> Any:
+    """Return a rewriter that includes rewrites of these names."""
+    return optdb.query(RewriteDatabaseQuery(include=names))
+
+
 def rewritten(
     graphs: Sequence[Variable], names: Sequence[str], kept: Collection[Variable] = ()
 ) -> list[Any]:
@@ -45,7 +51,7 @@ def rewritten(
         if v in kept or (v.owner is None and not isinstance(v, Constant))
     ]
     copies = FunctionGraph(inputs, list(graphs), clone=True)
-    optdb.query(RewriteDatabaseQuery(include=names)).rewrite(copies)
+    _rewriter(tuple(names)).rewrite(copies)
     SOLVES.rewrite(copies)
     # A variable's history is copied to all of its rewritten forms, once for each path to it: in a
     # graph that is rewritten again, this takes all memory.

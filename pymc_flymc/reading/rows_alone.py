@@ -72,6 +72,7 @@ class RowAlone(OneRow):
             raise StatisticError(said)
 
     def _row(self, v: Any, places: Places) -> Rule:
+        """Return the row of a variable; what is the same for all rows stays as it is."""
         places = {k: at for k, at in places.items() if not v.type.broadcastable[k]}
         if not places:
             return v
@@ -85,6 +86,7 @@ class RowAlone(OneRow):
         return self._known[key][0]
 
     def _of_node(self, v: Any, places: Places) -> Rule:
+        """Return the row of an operation's result, by a rule."""
         op = v.owner.op
         if isinstance(op, OpFromGraph):
             return (yield inline_ofg_node(v.owner)[v.owner.outputs.index(v)], places)
@@ -109,6 +111,7 @@ class RowAlone(OneRow):
         return node.op(*rows)
 
     def _batch(self, node: Any, places: Places) -> Rule:
+        """Pass an operation on batches, of which rows are a part, or a product of matrices."""
         if isinstance(node.op.core_op, Dot):
             return (yield from self._dot(node, places))
         if max(places) >= node.op.batch_ndim(node):
@@ -116,6 +119,7 @@ class RowAlone(OneRow):
         return (yield from self._each(node, places))
 
     def _reduced(self, node: Any, places: Places) -> Rule:
+        """Pass a reduction over other axes than that of rows."""
         source = node.inputs[0]
         left = [k for k in range(source.type.ndim) if k not in node.op.axis]
         row = yield source, {left[k]: at for k, at in places.items()}
@@ -143,6 +147,7 @@ class RowAlone(OneRow):
     def _taken(
         self, node: Any, places: Places, of_slices: Places, arrays: list[int], first: int
     ) -> Rule:
+        """Pass a lookup by each row's own indices."""
         source, index = node.inputs[0], index_of(node, 1)
         n_new = max(index[k].type.ndim for k in arrays)
         if of_slices:

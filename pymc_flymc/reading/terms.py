@@ -4,7 +4,7 @@ One row of the predictor is linear in each of its inputs. The derivative by an i
 its coefficient, unless other inputs are left in it: these are factors of the input's columns.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,13 @@ from pytensor.tensor.variable import TensorConstant, TensorVariable
 
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.graphs.tools import (
     copy_graphs,
     evaluate,
     fold_constants,
     free_inputs,
+    known_size,
     plain_function,
     rewritten,
 )
@@ -116,7 +118,7 @@ class Terms:
             if v in inputs:
                 self._add(inputs[v], weight, None)
             elif not below:
-                self.intercepts.append(_times(weight, self._resolved(v)))
+                self.intercepts.append(_times(weight, pt.squeeze(self._in_variables(v))))
             elif kind in (ps.Add, DimShuffle):
                 todo += [(u, weight) for u in reversed(v.owner.inputs)]
             elif kind in (ps.Sub, ps.Neg):
@@ -124,86 +126,43 @@ class Terms:
                 todo += [(u, weight) for u in v.owner.inputs[:-1]]
             elif kind is ps.Mul and len(below) == 1:
                 for u in v.owner.inputs:
-                    weight = weight if u is below[0] else _times(weight, self._resolved(u))
+                    weight = (
+                        weight
+                        if u is below[0]
+                        else _times(weight, pt.squeeze(self._in_variables(u)))
+                    )
                 todo.append((below[0], weight))
             else:
                 self._differentiate(v, weight)
 
-    def _resolved(self, v: Any) -> Any:
-        """Return what a graph without inputs of rows is in terms of variables, as a scalar."""
-        return pt.squeeze(self._in_variables(v))
-
-    def _in_variables(self, v: Any) -> Any:
-        return copy_graphs([v], lambda *_: None, lambda u: self._row.shared.get(u, u))[0]
-
-    def _inputs_of(self, graph: Variable) -> list[RowInput]:
-        found = [self._row.inputs[v] for v in ancestors([graph]) if v in self._row.inputs]
-        return sorted(found, key=lambda each: (each.source is None, -each.size))
+    def _in_variables(self, v: Any, of: Mapping[Any, Any] | None = None) -> Any:
+        """Return a graph without inputs of rows in terms of variables."""
+        now, shared = of or {}, self._row.shared
+        return copy_graphs([v], lambda *_: None, lambda u: shared.get(now.get(u, u), u))[0]
 
     def _differentiate(self, term: Any, weight: Any) -> None:
         """Add a term that is linear in each of its inputs."""
-        (term,) = self._simplified([term.sum()])
-        while inputs := self._inputs_of(term):
-            main = inputs[0]
-            slope = pytensor.grad(term, main.variable)
-            slope, term = self._simplified([slope, _with(term, main, 0.0)])
-            if not _is_zero(slope):
-                self._add_products(main, slope, weight, None)
-        if not _is_zero(term):
-            self.intercepts.append(_times(weight, self._resolved(term)))
-
-    def _add_products(
-        self, main: RowInput, slope: Any, weight: Any, scale: np.ndarray | None
-    ) -> None:
-        """Add an input's columns, times `scale` (N, P), whose coefficients are its derivative."""
-        others = self._inputs_of(slope)
-        if not others:
-            self._add(main, _times(weight, self._in_variables(slope)), scale)
-            return
-        factor, variable = others[0], others[0].variable
-        without, of_ones = self._simplified([_with(slope, factor, 0.0), _with(slope, factor, 1.0)])
-        if not _is_zero(without):
-            self._add_products(main, without, weight, scale)
-            of_ones = of_ones - without
-        numbers = factor.rows.reshape(self.n_rows, -1)
-        if factor.size != 1 and not self._is_product(slope - without, of_ones, factor):
-            if len(others) > 1 or free_inputs([slope]) != [variable]:
-                raise NotReadableError(_TWO_MATRICES)
-            units = np.eye(factor.size).reshape(factor.size, *variable.type.shape)
-            function = plain_function([variable], (slope - without).flatten())
-            numbers = numbers @ np.stack([function(unit) for unit in units])
-            of_ones = pt.ones(main.variable.type.shape)
-        self._add_products(main, of_ones, weight, self._scaled(scale, numbers))
-
-    def _simplified(self, graphs: Sequence[Any]) -> list[Any]:
-        """Return graphs in which what is zero is a constant, and inputs lend no shape."""
-        zeros: dict[Any, Any] = {v: pt.zeros(v.type.shape) for v in self._row.inputs}
-
-        def filled(node: Apply, inputs: Sequence[Any]) -> list[Any] | None:
-            if op_type(node) is not ps.Second:
-                return None
-            (like, value), shape = inputs, node.outputs[0].type.shape
-            if None in shape:
-                return [pt.second(clone_replace([like], zeros)[0], value)]
-            if isinstance(value, Constant):
-                return [pt.constant(np.broadcast_to(value.data, shape))]
-            return [pt.broadcast_to(value, shape) if value.type.shape != shape else value]
-
-        for _ in range(2):  # rewrites write such fills, too
-            graphs = rewritten(copy_graphs(graphs, filled), _CANONICAL)
-            graphs = [fold_constants(graph) for graph in graphs]
-        return list(graphs)
-
-    def _is_product(self, slope: Any, of_ones: Any, factor: RowInput) -> bool:
-        """Return whether a derivative is a product with another input, element by element."""
-        if factor.variable.type.shape != slope.type.shape:
-            return False
-        rng, inputs = np.random.default_rng(0), free_inputs([slope, of_ones])
-        if any(None in v.type.shape for v in inputs):
-            return False
-        both = plain_function(inputs, [slope, of_ones * factor.variable])
-        found, expected = both(*(rng.uniform(1.0, 2.0, v.type.shape) for v in inputs))
-        return np.allclose(found, expected, rtol=1e-10)
+        # Rows out of core are read again and again: of equal terms derivatives are taken once.
+        own = [self._row.inputs[v] for v in ancestors([term]) if v in self._row.inputs]
+        own.sort(key=lambda each: (each.source is None, -each.size))
+        rows = [each.variable for each in own]
+        variables = [*rows, *(v for v in free_inputs([term]) if v not in rows)]
+        known, products = memoised(
+            _products, term, variables, len(rows), inputs=variables, outputs=[term], also=len(rows)
+        )
+        of = dict(zip(known, variables, strict=True))
+        for main, factors, slope in products:
+            scale = None
+            for factor, contraction in factors:
+                numbers = self._row.inputs[of[factor]].rows.reshape(self.n_rows, -1)
+                scale = self._scaled(
+                    scale, numbers if contraction is None else numbers @ contraction
+                )
+            coefficients = _times(weight, self._in_variables(slope, of))
+            if main is None:
+                self.intercepts.append(pt.squeeze(coefficients))
+            else:
+                self._add(self._row.inputs[of[main]], coefficients, scale)
 
     def _scaled(self, scale: np.ndarray | None, numbers: np.ndarray) -> np.ndarray:
         """Return a product of numbers of rows: zero stays zero."""
@@ -287,10 +246,91 @@ class Terms:
         self.offset = self.offset + term if self.offset.size else term
 
 
-def _with(graph: Any, factor: RowInput, number: float) -> Any:
+#: An input of a row, if any; others, of which elements are multiplied, or sums of them with known
+#: numbers; and the graph of the coefficients of these products.
+Product = tuple[Any, tuple[tuple[Any, np.ndarray | None], ...], Any]
+
+
+def _products(
+    term: Any, variables: Sequence[Any], n_inputs: int
+) -> tuple[Sequence[Any], list[Product]]:
+    """Return products of the first variables, inputs of a row, whose sum a term is."""
+    inputs, found = variables[:n_inputs], []
+
+    def used(graph: Any) -> list[Any]:
+        above = set(ancestors([graph]))
+        return [v for v in inputs if v in above]
+
+    def add(main: Any, factors: tuple[Any, ...], slope: Any) -> None:
+        """Add products of an input, whose coefficients are the derivative by it."""
+        others = used(slope)
+        if not others:
+            found.append((main, factors, slope))
+            return
+        factor, contraction = others[0], None
+        without, of_ones = _simplified(
+            [_with(slope, factor, 0.0), _with(slope, factor, 1.0)], inputs
+        )
+        if not _is_zero(without):
+            add(main, factors, without)
+            slope, of_ones = slope - without, of_ones - without
+        if known_size(factor) != 1 and not _is_product(slope, of_ones, factor):
+            if len(others) > 1 or free_inputs([slope]) != [factor]:
+                raise NotReadableError(_TWO_MATRICES)
+            units = np.eye(known_size(factor)).reshape(-1, *factor.type.shape)
+            contraction = np.stack([plain_function([factor], slope.flatten())(u) for u in units])
+            of_ones = pt.ones(main.type.shape)
+        add(main, (*factors, (factor, contraction)), of_ones)
+
+    (term,) = _simplified([term.sum()], inputs)
+    while of_term := used(term):
+        main = of_term[0]
+        slope, term = _simplified([pytensor.grad(term, main), _with(term, main, 0.0)], inputs)
+        if not _is_zero(slope):
+            add(main, (), slope)
+    if not _is_zero(term):
+        found.append((None, (), term))
+    return variables, found
+
+
+def _simplified(graphs: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    """Return graphs in which what is zero is a constant, and inputs lend no shape."""
+    zeros: list[Any] = [(v, pt.zeros(v.type.shape)) for v in inputs]
+
+    def filled(node: Apply, inputs: Sequence[Any]) -> list[Any] | None:
+        if op_type(node) is not ps.Second:
+            return None
+        (like, value), shape = inputs, node.outputs[0].type.shape
+        if None in shape:
+            return [pt.second(clone_replace([like], zeros)[0], value)]
+        if isinstance(value, Constant):
+            return [pt.constant(np.broadcast_to(value.data, shape))]
+        return [pt.broadcast_to(value, shape) if value.type.shape != shape else value]
+
+    for _ in range(2):  # rewrites write such fills, too
+        graphs = rewritten(copy_graphs(graphs, filled), _CANONICAL)
+        graphs = [fold_constants(graph) for graph in graphs]
+        if not any(op_type(node) is ps.Second for node in toposort(graphs)):
+            break
+    return list(graphs)
+
+
+def _is_product(slope: Any, of_ones: Any, factor: Any) -> bool:
+    """Return whether a derivative is a product with another input, element by element."""
+    inputs = free_inputs([slope, of_ones])
+    if factor.type.shape != slope.type.shape or any(None in v.type.shape for v in inputs):
+        return False
+    rng = np.random.default_rng(0)
+    both = plain_function(inputs, [slope, of_ones * factor])
+    found, expected = both(*(rng.uniform(1.0, 2.0, v.type.shape) for v in inputs))
+    return np.allclose(found, expected, rtol=1e-10)
+
+
+def _with(graph: Any, variable: Any, number: float) -> Any:
     """Return a graph with a number in place of an input."""
-    value: Any = pt.constant(np.full(factor.variable.type.shape, number))
-    return clone_replace([graph], [(factor.variable, value)])[0]
+    return clone_replace([graph], [(variable, pt.constant(np.full(variable.type.shape, number)))])[
+        0
+    ]
 
 
 def _times(weight: Any, factor: Any) -> Any:

@@ -76,7 +76,7 @@ MUTANTS: Rows = {
             "the axis of an index in front",
             "first = 0 if apart else arrays[0]",
             "first = 0",
-            f"{READ}::test_rows_are_those_of_the_data[of one row]",
+            "tests/reading/test_lookups.py::test_spelling[slopes transposed]",
         ),
     ],
     "agreement/compared.py": [
