@@ -123,13 +123,6 @@ STEP = 1e-4
 SOLVING = 8
 
 
-class OfTails(NamedTuple):
-    """What the curvature of heavy tails between two points exceeds, (D,) each."""
-
-    at_theta: np.ndarray  #: The curvature in the middle.
-    averaged: np.ndarray  #: The mean of the curvatures at the two points.
-
-
 class PrecisionBlocks(NamedTuple):
     """Minus a Hessian, in the blocks that `laplace_geometry` takes."""
 
@@ -250,14 +243,15 @@ class Objective:
         """Return the Hessian, (D, D)."""
         points = self._points(theta)
         parts = [self._density.hessian(t, self._statistics) for t in points]
-        total = np.mean(parts, axis=0) - np.diag(self._of_tails(theta).averaged)
+        i, total = self._heavy_tailed, np.mean(parts, axis=0)
+        total[i, i] = -self._curvatures(theta).diagonal[i]
         return np.asarray(total + self._of_precisions(theta, np.eye(len(theta))))
 
     def hessian_times(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the product of the Hessian with a vector, (D,)."""
         points = self._points(theta)
         parts = [self._density.hessian_times(t, self._statistics, v) for t in points]
-        total = np.mean(parts, axis=0) - self._of_tails(theta).averaged * v
+        total = np.mean(parts, axis=0) - self._of_tails_on_average(theta) * v
         return np.asarray(total + self._of_precisions(theta, v))
 
     def _precisions(self, theta: np.ndarray) -> np.ndarray:
@@ -268,20 +262,25 @@ class Objective:
     @_memoised()
     def _curvatures(self, theta: np.ndarray) -> Curvatures:
         """Return minus the second derivative in each effect, given all other parameters."""
-        own = self.posterior.curvatures(theta, self._expansion, self._probes)
-        return own.usable(self._of_tails(theta).at_theta, self.effects)
+        return self._pointwise(theta).usable(self._of_tails(theta), self.effects)
 
     @_memoised()
-    def _of_tails(self, theta: np.ndarray) -> OfTails:
-        """Return what the curvature between two points adds for effects with heavy tails."""
+    def _pointwise(self, theta: np.ndarray) -> Curvatures:
+        """Return the curvatures without what `_of_tails` adds."""
+        return self.posterior.curvatures(theta, self._expansion, self._probes)
+
+    def _of_prior(self, theta: np.ndarray) -> np.ndarray:
+        """Return the curvatures of the prior of effects with heavy tails."""
+        flat = self._expansion.flat()
+        return self.posterior.curvatures(theta, flat, self._probes).diagonal[self._heavy_tailed]
+
+    @_memoised()
+    def _of_tails(self, theta: np.ndarray) -> np.ndarray:
+        """Return what curvatures between two points exceed those at theta by, (D,)."""
         i, size = self._heavy_tailed, len(theta)
         if not len(i):
-            return OfTails(np.zeros(size), np.zeros(size))
-        flat, signs = self._expansion.flat(), self._signs[i]
-        statistics = flat.pack()
-
-        def at_point(at: np.ndarray) -> np.ndarray:
-            return self.posterior.curvatures(at, flat, self._probes).diagonal[i]
+            return np.zeros(size)
+        signs, statistics = self._signs[i], self._expansion.flat().pack()
 
         def slope(at: np.ndarray) -> np.ndarray:
             return self._density(at, statistics)[1][i]
@@ -290,22 +289,27 @@ class Objective:
             away = indicator(size, i, signs * sds)
             return signs * (slope(theta - away) - slope(theta + away)) / (2.0 * sds)
 
-        whole = self.posterior.curvatures(theta, self._expansion, self._probes).diagonal[i]
-        prior = at_point(theta)
+        whole = self._pointwise(theta).diagonal[i]
+        of_rows = whole - self._of_prior(theta)
         first = np.maximum(whole, slope(theta) ** 2)
         sds = 1.0 / np.sqrt(np.where(first > 0.0, first, 1.0))
         for _ in range(SOLVING):
             # Towards sds whose squares are inverse precisions. There, for effects without rows, the
             # mean slope of the density in the logarithm of their scale is the exact one.
-            precision = whole - prior + between(sds)
+            precision = of_rows + between(sds)
             further = np.where(precision > 0.0, precision, 1.0 / (16.0 * sds**2))
             sds = np.sqrt(sds) * further**-0.25
         # What has been reached is positive, whether steps have ended or not.
-        at_theta, away = sds**-2 - whole, indicator(size, i, signs * sds)
-        averaged = np.mean([at_point(theta - away), at_point(theta + away)], axis=0)
-        return OfTails(
-            indicator(size, i, at_theta), indicator(size, i, at_theta + prior - averaged)
-        )
+        return indicator(size, i, sds**-2 - whole)
+
+    @_memoised()
+    def _of_tails_on_average(self, theta: np.ndarray) -> np.ndarray:
+        """Return what curvatures between two points exceed the mean of those there by, (D,)."""
+        i = self._heavy_tailed
+        if not len(i):
+            return np.zeros(len(theta))
+        averaged = np.mean([self._of_prior(at) for at in self._points(theta)], axis=0)
+        return self._of_tails(theta) + indicator(len(theta), i, self._of_prior(theta) - averaged)
 
     def without_mode(self, theta: np.ndarray) -> np.ndarray:
         """Return indices of effects in which the density curves upwards, all else equal."""
