@@ -6,7 +6,7 @@ all rows is an input, too. A row is linear in each of its inputs, as operations 
 are refused, and so are products of two inputs that depend on variables.
 """
 
-from collections.abc import Callable, Generator, Hashable, Mapping
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,16 +156,21 @@ class OneRow:
         return self._stand_ins[v]
 
     def _input(
-        self, v: Any, places: Places, rows: Any, source: Any = None, origin: Hashable = None
+        self,
+        shape: Sequence[int],
+        places: Places,
+        rows: Any,
+        source: Any = None,
+        origin: Hashable = None,
     ) -> TensorVariable:
-        """Return a new input, in the shape of a row of a variable."""
+        """Return a new input for a row of something of a given shape."""
         if rows.shape[0] != self.n_rows:
             raise ValueError(
                 f"the linear predictor of {self.name!r} has {rows.shape[0]} rows, but "
                 f"{self.n_rows} values are observed"
             )
-        shape = [1 if k in places else n for k, n in enumerate(v.type.shape)]
-        variable: Any = TensorType("float64", shape)()
+        of_row = [1 if k in places else n for k, n in enumerate(shape)]
+        variable: Any = TensorType("float64", of_row)()
         self.inputs[variable] = RowInput(variable, rows, source, origin)
         return variable
 
@@ -173,7 +178,8 @@ class OneRow:
         """Return a constant's row; a use of the same constant elsewhere has another input."""
         plain = isinstance(v, Constant) and all(at is None for at in places.values())
         origin = (v, *places) if plain else None
-        return self._input(v, places, _rows_of(_real(evaluate(v)), places), None, origin)
+        numbers = _real(evaluate(v))  # its type may leave the number of columns open
+        return self._input(numbers.shape, places, _rows_of(numbers, places), None, origin)
 
     def _looked_up(self, v: Any, places: Places) -> TensorVariable:
         """Return elements of a variable with a value for each row, or for each place."""
@@ -183,7 +189,7 @@ class OneRow:
             )
         front = v.dimshuffle(*places, *(k for k in range(v.type.ndim) if k not in places))
         rows = _rows_of(_order(front), dict(enumerate(places.values())))
-        return self._input(v, places, rows, front)
+        return self._input(v.type.shape, places, rows, front)
 
     def _looks_through(self, v: Any, places: Places) -> bool:
         """Return whether a step into a constant graph saves a copy of the data."""
@@ -309,7 +315,8 @@ class OneRow:
         matrix = evaluate_sparse(data)
         rows = csr_array(matrix if by_left else matrix.T, dtype=np.float64)
         rows = rows if at is None else rows[at]
-        return self._input(node.outputs[0], places, rows, other if by_left else other.T)
+        shape = node.outputs[0].type.shape
+        return self._input(shape, places, rows, other if by_left else other.T)
         yield  # a rule is a generator
 
     def _subtensor(self, node: Apply, places: Places) -> Rule:
@@ -379,7 +386,7 @@ class OneRow:
             return row.dimshuffle(*slices[:first], "x", *slices[first:])
         keys = (below_views(v) for v in node.inputs[1:])
         origin = node.op, source.type.shape, *places, *keys
-        return self._input(out, places, _rows_of(positions, places), source, origin)
+        return self._input(out.type.shape, places, _rows_of(positions, places), source, origin)
 
     def _positions(self, node: Apply) -> np.ndarray:
         """Return which elements of the flat source a lookup takes, in the shape of its result."""
@@ -428,7 +435,7 @@ class OneRow:
                 # A row of the term replaces other rows: one that is not taken may hold anything.
                 numbers = np.where(own, at, at[own.argmax()]) - start
                 row = yield part, {**places, along: numbers}
-                total += self._input(pt.constant(mask), {0: None}, mask) * row
+                total += self._input(mask.shape, {0: None}, mask) * row
         return total
 
     def _set(self, node: Apply, places: Places) -> Rule:

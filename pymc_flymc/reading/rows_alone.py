@@ -246,8 +246,9 @@ def check_rows_alone(
             continue
         above = set(ancestors([graph]))
         used = ", ".join(repr(each) for each, v in containers.items() if v in above)
+        those = f", those of {used}," if used else ""
         raise UnsupportedModelError(
-            f"the rows of {name!r}, those of {used}, depend on each other or are not of data=: the "
+            f"the rows of {name!r}{those} depend on each other or are not of data=: the "
             f"model contains {what}. The model is written on the first rows, and such a thing "
             "would be that of the first rows alone: compute it before the model, from all rows, "
             "and put it in as numbers, or as a container that data= names"

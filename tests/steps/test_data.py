@@ -149,7 +149,10 @@ def spoiled(name, row, value):
         ({"X": np.ones((1500, 4)), "y": rows()["y"]}, r"'X' has the shape \(3,\) in the model"),
         ({"X": rows()["X"].astype(str), "y": rows()["y"]}, "'X' is of dtype"),
         ({"X": rows()["X"]}, "no observed variable is made of the containers"),
-        ({"y": rows()["y"]}, "a value for each row that no container of data= holds"),
+        (
+            {"y": rows()["y"]},
+            r"'y_obs' depend.*a value for each row \(X\) that no container of data=",
+        ),
     ],
 )
 def test_data_are_refused_with_the_place(data, message):
@@ -237,7 +240,7 @@ def test_numbers_of_each_row_may_be_recorded():
         (on_predictor(lambda X, y, b, a: X @ b + a * X.shape[0]), "the number of rows"),
         (on_predictor(lambda X, y, b, a: X @ b + a + y.mean()), "'y'.*a sum, mean or variance"),
         (on_predictor(lambda X, y, b, a: X @ b + a * (y > y.mean())), "a sum, mean or variance"),
-        (on_predictor(lambda X, y, b, a: a + (X @ b)[::-1]), "in another order"),
+        (on_predictor(lambda X, y, b, a: a + (X @ b)[::-1]), "takes each row alone"),
         (on_predictor(lambda X, y, b, a: a + pt.cumsum(X, axis=0) @ b), "Cumsum.* along rows"),
         (with_rows_of_its_own, "a value for each row"),
         (with_a_shape_of_rows, "a maximum or minimum"),
