@@ -262,9 +262,12 @@ def _integrated(
         other = posterior.integrating_out(places)
         return other, find_mode(other, start, start, strides, tolerance, found.passes)
 
-    density = posterior.density
-    outside = collapsed(density, found.expansion, start, found.theta)
-    if len(outside):
+    density, outside = posterior.density, np.empty(0, np.int64)
+    # The next search may follow others, as the scale of a second factor.
+    while len(
+        more := np.setdiff1d(collapsed(density, found.expansion, start, found.theta), outside)
+    ):
+        outside = np.union1d(outside, more)
         posterior, found = again(np.union1d(posterior.effects.integrated_out, outside))
     if found.predicted_gain > NEAR:
         # Scales of noise stay: given all others, effects may fit their rows exactly.

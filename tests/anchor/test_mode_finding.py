@@ -325,6 +325,29 @@ def test_correlated_slopes(searches):
     assert searches(model).passes < 15
 
 
+@pytest.mark.slow
+def test_correlated_effects_of_two_factors_without_correlations(searches):
+    """Once those of one factor are integrated out, the search follows those of the other."""
+    rng, sizes = np.random.default_rng(1), (20, 7)
+    first, x = rng.integers(0, sizes[0], 600), rng.normal(size=600)
+    eta = 0.3 + 0.5 * rng.normal(size=sizes[0])[first] + 0.3 * x
+    groups = first, rng.integers(0, sizes[1], 600)
+    y = rng.poisson(np.exp(eta))
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 1.0, shape=2)
+        eta = beta[0] + beta[1] * x
+        for name, size, group in zip("ab", sizes, groups, strict=True):
+            sds = pm.HalfNormal.dist(1.0, shape=2)
+            chol, *_ = pm.LKJCholeskyCov(f"chol_{name}", n=2, eta=2.0, sd_dist=sds)
+            effects = pm.math.dot(pm.Normal(name, shape=(size, 2)), chol.T)
+            eta = eta + effects[group, 0] + effects[group, 1] * x
+        pm.Poisson("y", pm.math.exp(eta), observed=y)
+    geometry = searches(model).geometry
+    # All parameters have priors of unit size.
+    assert np.all(np.abs(geometry.centre) < 5.0)
+    assert np.all(np.linalg.norm(geometry.factor, axis=1) < 5.0)
+
+
 HARD = ["mnist_7v9_pca50", "adult", "skin", "covtype_92k", "kddcup99_10pct"]
 
 
