@@ -24,8 +24,9 @@ SIMPLER = rewrites("inline_ofg_expansion", "canonicalize", CHECKS)
 #: Number of coefficients from which on matrices of all derivatives are computed column by column:
 #: in one graph they take memory for the parameters times the coefficients.
 MANY = 1000
-#: Number of parameters up to which that takes less time than to rewrite such a graph.
-FEW = 32
+#: Number of parameters up to which that takes less time than to rewrite such a graph, also for
+#: searches that compute some hundred of them, as for effects of groups.
+FEW = 12
 #: Step of central differences in unconstrained parameters of size 1: their error and the rounding
 #: error are about its square.
 STEP = float(np.cbrt(np.finfo(np.float64).eps))
