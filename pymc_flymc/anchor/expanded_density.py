@@ -24,8 +24,8 @@ SIMPLER = rewrites("inline_ofg_expansion", "canonicalize", CHECKS)
 #: Number of coefficients from which on matrices of all derivatives are computed column by column:
 #: in one graph they take memory for the parameters times the coefficients.
 MANY = 1000
-#: Number of parameters up to which that takes less time than to rewrite such a graph, also for
-#: searches that compute some hundred of them, as for effects of groups.
+#: Number of parameters up to which that takes less time than to rewrite such a graph, also if
+#: a search computes about a hundred of them, as for effects of groups.
 FEW = 12
 #: Step of central differences in unconstrained parameters of size 1: their error and the rounding
 #: error are about its square.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,11 +54,8 @@ class LogPosterior:
         heavy_tailed = posterior._heavy_tailed()
         return replace(posterior, effects=replace(effects, heavy_tailed=heavy_tailed))
 
-    def curvatures(
-        self, theta: np.ndarray, expansion: JointExpansion, probes: Probes
-    ) -> Curvatures:
+    def curvatures(self, theta: np.ndarray, statistics: np.ndarray, probes: Probes) -> Curvatures:
         """Return minus the second derivative in each effect, given all other parameters."""
-        statistics = expansion.pack()
         if not len(self.effects.diagonal):
             return Curvatures(-np.diag(self.density.hessian(theta, statistics)), [])
 
@@ -71,7 +68,9 @@ class LogPosterior:
         """Return the effects in which the prior's log density is flat, or somewhere not concave."""
         at = self.effects.integrated_out
         theta = nearby(np.zeros(self.layout.size))
-        nothing = self.expand(theta, [each.design.n_rows for each in self.regressions]).flat()
+        nothing = (
+            self.expand(theta, [each.design.n_rows for each in self.regressions]).flat().pack()
+        )
         probes = Probes(self.effects)
         before = self.curvatures(theta, nothing, probes).diagonal[at]
         found = before <= 0.0
@@ -267,12 +266,17 @@ class Objective:
     @_memoised()
     def _pointwise(self, theta: np.ndarray) -> Curvatures:
         """Return the curvatures without what `_of_tails` adds."""
-        return self.posterior.curvatures(theta, self._expansion, self._probes)
+        return self.posterior.curvatures(theta, self._statistics, self._probes)
 
     def _of_prior(self, theta: np.ndarray) -> np.ndarray:
         """Return the curvatures of the prior of effects with heavy tails."""
-        flat = self._expansion.flat()
-        return self.posterior.curvatures(theta, flat, self._probes).diagonal[self._heavy_tailed]
+        found = self.posterior.curvatures(theta, self._without_rows, self._probes)
+        return found.diagonal[self._heavy_tailed]
+
+    @cached_property
+    def _without_rows(self) -> np.ndarray:
+        """Return the statistics of log-likelihoods that are zero everywhere."""
+        return self._expansion.flat().pack()
 
     @_memoised()
     def _of_tails(self, theta: np.ndarray) -> np.ndarray:
@@ -280,10 +284,11 @@ class Objective:
         i, size = self._heavy_tailed, len(theta)
         if not len(i):
             return np.zeros(size)
-        signs, statistics = self._signs[i], self._expansion.flat().pack()
+        signs = self._signs[i]
 
         def slope(at: np.ndarray) -> np.ndarray:
-            return self._density(at, statistics)[1][i]
+            _, gradient = self._density(at, self._without_rows)
+            return gradient[i]
 
         def between(sds: np.ndarray) -> np.ndarray:
             away = indicator(size, i, signs * sds)

@@ -34,7 +34,7 @@ class PlainFunction:
     inputs, outputs : sequence of Variable
         The value of a single output that is not in a sequence is returned as it is.
     n_fixed : int
-        Number of the first inputs that seldom change: what depends on these alone is kept for their
+        Number of the first inputs that rarely change: what depends on these alone is kept for their
         last `KEPT` values.
     after : After, optional
     """
@@ -142,7 +142,7 @@ class _Cells(dict[Variable, Cell]):
         return self[v]
 
 
-#: Constants of up to so many bytes are compared.
+#: Constants of up to this many bytes are compared.
 SMALL = 64
 _function_named = cache(import_func_from_string)
 

@@ -308,7 +308,7 @@ class OneRow:
         by_left = isinstance(node.inputs[0].type, SparseTensorType)
         data, other = node.inputs if by_left else node.inputs[::-1]
         if isinstance(other.type, SparseTensorType) or free_inputs([data]):
-            raise NotReadableError(f"it contains {node.op} of a sparse matrix that is no constant")
+            raise NotReadableError(f"it contains {node.op} of a sparse matrix that is not constant")
         ((axis, at),) = places.items()
         if (axis == 0) != by_left and node.outputs[0].type.ndim > 1:
             raise NotReadableError("it multiplies a sparse matrix by data")
@@ -393,7 +393,7 @@ class OneRow:
         source: Any = node.inputs[0]
         index = index_of(node, 1)
         if free_inputs(node.inputs[1:]):
-            raise NotReadableError("it looks coefficients up by an index that is no constant")
+            raise NotReadableError("it looks coefficients up by an index that is not constant")
         numbers = tuple(map(numbers_of, index))
         named = _names(source)
         below = [np.count_nonzero(i < 0) for i in numbers if isinstance(i, np.ndarray)]
@@ -549,7 +549,7 @@ def is_of_data(var: TensorVariable, length: int) -> bool:
     while todo:
         v, n = todo.pop()
         if n not in checked:
-            # Rows of what is repeated are as good as data, and so are those of a table.
+            # Rows of what is repeated are as good as data, and so are the rows of a table.
             kinds = Alloc | Reshape
             given = (u for u in ancestors([v]) if u.owner is None or isinstance(u.owner.op, kinds))
             if any(n in u.type.shape for u in given if u.owner or isinstance(u, TensorConstant)):

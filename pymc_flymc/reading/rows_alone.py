@@ -119,7 +119,7 @@ class RowAlone(OneRow):
         return (yield from self._each(node, places))
 
     def _reduced(self, node: Any, places: Places) -> Rule:
-        """Pass a reduction over other axes than that of rows."""
+        """Pass a reduction over axes other than the axis of rows."""
         source = node.inputs[0]
         left = [k for k in range(source.type.ndim) if k not in node.op.axis]
         row = yield source, {left[k]: at for k, at in places.items()}

@@ -31,8 +31,8 @@ def as_rows(
             n not in (None, 1, m) for n, m in zip(own, shape[len(shape) - len(own) :], strict=True)
         ):
             raise UnsupportedModelError(
-                f"a parameter of {name!r} has the shape {own}, which is not that of the observed "
-                f"values, {shape}: write it with a row for each value, and a column of outcomes as "
+                f"a parameter of {name!r} has the shape {own}, and the observed values have "
+                f"{shape}: write it with a row for each value, and a column of outcomes as "
                 "observed=y.ravel()"
             )
         return pt.broadcast_to(frozen, shape).flatten()

@@ -77,7 +77,7 @@ _KNOWN = (
 
 
 def not_linear(node: Apply) -> NotReadableError:
-    """Return the error for an operation, of data and variables, for which there is no rule."""
+    """Return the error for an operation, of data and variables, without a rule."""
     for kinds, reason, instead in _KNOWN:
         if issubclass(op_type(node), kinds):
             return NotReadableError(reason, instead)

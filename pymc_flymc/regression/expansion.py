@@ -226,9 +226,10 @@ SPARSE = 0.1
 
 
 class AffineQuadratics:
-    """Quadratics of coefficients with a constant Jacobian in theta, (P, D)."""
+    """Quadratics of coefficients with a constant Jacobian in theta, (P, D).
 
-    # A search may try points at which numbers overflow: no warning of NumPy's.
+    NumPy does not warn of overflows: a search may try points at which numbers overflow.
+    """
 
     def __init__(self, jacobian: np.ndarray, sizes: tuple[int, ...]) -> None:
         is_sparse = np.count_nonzero(jacobian) < SPARSE * jacobian.size

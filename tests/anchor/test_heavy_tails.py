@@ -48,6 +48,8 @@ def test_sds_of_effects_are_not_those_of_a_vanishing_curvature(searches, effects
     rng = np.random.default_rng(1)
     draws = np.array([anchor.geometry.spread(v) for v in rng.standard_normal((200, n_groups + 2))])
     sds, log_scale = draws.std(axis=0), anchor.theta[1]
+    # The counts are simulated with a scale of 0.4, log(0.4) = -0.9; three rows a group leave a
+    # factor of three. The sd of an effect is at most about the scale of its prior.
     assert -2.0 < log_scale < 0.0
     assert np.all((sds[2:] < 5.0 * np.exp(log_scale)) & (sds[2:] > 0.2 * np.exp(log_scale)))
 

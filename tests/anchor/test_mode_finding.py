@@ -327,7 +327,7 @@ def test_correlated_slopes(searches):
 
 @pytest.mark.slow
 def test_correlated_effects_of_two_factors_without_correlations(searches):
-    """Once those of one factor are integrated out, the search follows those of the other."""
+    """Once correlations of one factor are integrated out, the search follows the other's."""
     rng, sizes = np.random.default_rng(1), (20, 7)
     first, x = rng.integers(0, sizes[0], 600), rng.normal(size=600)
     eta = 0.3 + 0.5 * rng.normal(size=sizes[0])[first] + 0.3 * x

@@ -131,10 +131,10 @@ def test_lookups_are_not_written_out():
 
 
 REFUSED = {
-    "open index": (lambda: a[pt.vector("i", dtype="int64")[g]], "by an index that is no constant"),
+    "open index": (lambda: a[pt.vector("i", dtype="int64")[g]], "by an index that is not constant"),
     "square": (lambda: pt.sqr(a[g]), "takes sqr of a term"),
     "two lookups": (lambda: a[g] * b[h], "product of two things that are both sampled"),
-    "sparse variable": (lambda: ps.dot(Ss * a, pt.ones(4)), "a sparse matrix that is no constant"),
+    "sparse variable": (lambda: ps.dot(Ss * a, pt.ones(4)), "a sparse matrix that is not constant"),
     "matmul": (lambda: Ss @ a, "other than by pytensor.sparse.dot"),
     "matrix scale": (
         lambda: (ps.dot(Ss, pt.ones((4, 3)) * c) * X).sum(1),
