@@ -291,11 +291,11 @@ def standardise(geometry, theta, v):
     if geometry.following.effects.shape[0] > 0:
         theta = theta.copy()
         gather_effects(geometry.following, theta)
-    _standardise(geometry, theta, v)
+    standardise_x(geometry, theta, v)
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
-def _standardise(geometry, theta, v):
+def standardise_x(geometry, theta, v):
     """Write v for x, theta."""
     n_dense, n_diagonal = geometry.dense.shape[0], geometry.diagonal.shape[0]
     diagonal = np.empty(n_diagonal)

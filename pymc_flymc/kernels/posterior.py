@@ -22,7 +22,14 @@ from pymc_flymc.kernels.native import (
     zeros,
 )
 from pymc_flymc.kernels.native_graphs import Jacobian, call_density, call_density_gradient
-from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of, rows_type
+from pymc_flymc.kernels.rows import (
+    NO_COLUMNS,
+    Rows,
+    RowsOfColumns,
+    SeveralRows,
+    parts_of,
+    rows_type,
+)
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 from pymc_flymc.kernels.shifts import NO_SHIFTS, Shifts
 
@@ -57,6 +64,7 @@ class Posterior(NamedTuple):
     geometry: Geometry
     scales: SharedScales = NO_SCALES
     shifts: Shifts = NO_SHIFTS
+    columns: RowsOfColumns = NO_COLUMNS
 
 
 class Chain(NamedTuple):

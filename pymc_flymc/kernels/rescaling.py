@@ -15,11 +15,18 @@ Computational and Graphical Statistics 20, 531-570.
 
 import numpy as np
 
+from pymc_flymc.kernels.adjusted_brightness import adjusted_update
 from pymc_flymc.kernels.dark_rates import take_dark
-from pymc_flymc.kernels.following import is_followed, location_of
-from pymc_flymc.kernels.geometry import standardise
+from pymc_flymc.kernels.following import (
+    gather_effects,
+    is_followed,
+    location_of,
+    log_volume,
+    spread_effects,
+)
+from pymc_flymc.kernels.geometry import standardise, standardise_x
 from pymc_flymc.kernels.native import kernel_part
-from pymc_flymc.kernels.posterior import conditional_update, copy
+from pymc_flymc.kernels.posterior import copy
 from pymc_flymc.kernels.shared_scales import SharedScales
 from pymc_flymc.kernels.shifts import propose_shift
 
@@ -29,6 +36,9 @@ SMALLEST, LARGEST = 0.02, 2.0
 #: Moves of each scale per draw. In a funnel of five effects, 22 rows, log tau had two to three
 #: times as many effective draws as with one move, for at most a fifth more time.
 REPEATS = 4
+#: After the first, so many moves in its place if effects follow the scale. Their smallest and
+#: largest standard deviation, in units of the preconditioner's.
+FOLLOWED, NARROWEST, WIDEST = 2, 0.6, 2.4
 #: Scales of more effects than this move once per draw, unless effects follow them. Their
 #: posteriors are rarely funnels, and so narrow that most of these moves are rejected, each at the
 #: price of half a gradient. But of many effects that hardly differ the scale's density falls off so
@@ -65,6 +75,30 @@ def propose_rescaling(rng, posterior, k, chain):
     return log_jacobian
 
 
+@kernel_part
+def propose_followed(rng, posterior, k, chain):
+    """Propose chain.v_new, with scale k changed, and its effects as they follow it.
+
+    As `propose_rescaling`, in coordinates in which effects have the same room for all scales: the
+    change is as large as the scale's own posterior is wide, for all that the preconditioner knows.
+    """
+    geometry, theta, scale = posterior.geometry, chain.theta_new, posterior.scales.scale[k]
+    copy(geometry.centre, theta)
+    theta[scale] += 1.0
+    standardise_x(geometry, theta, chain.v_new)
+    square = 0.0
+    for j in range(theta.shape[0]):
+        square += chain.v_new[j] * chain.v_new[j]
+    width = NARROWEST * (WIDEST / NARROWEST) ** rng.random() / np.sqrt(square)
+    copy(chain.theta, theta)
+    gather_effects(geometry.following, theta)
+    theta[scale] += width * rng.standard_normal()
+    spread_effects(geometry.following, theta)
+    standardise(geometry, theta, chain.v_new)
+    following = geometry.following
+    return log_volume(following, theta) - log_volume(following, chain.theta)
+
+
 @kernel_part(inline="always")
 def rescale(rng, repeats, posterior, chain, bright, scratch):
     """Update each scale up to `repeats` times, given z, then move along common shifts.
@@ -73,8 +107,8 @@ def rescale(rng, repeats, posterior, chain, bright, scratch):
     """
     if posterior.scales.scale.shape[0] > 0:
         take_dark(posterior.rows, bright, chain)
-        arguments = (posterior, chain, bright, scratch)
-        rescale_by(rng, repeats, conditional_update, arguments, posterior, chain)
+        arguments = (posterior.rows, posterior, chain, bright, scratch)
+        rescale_by(rng, repeats, adjusted_update, arguments, posterior, chain)
 
 
 @kernel_part(inline="always")
@@ -92,16 +126,21 @@ def rescale_by(rng, repeats, move, arguments, posterior, chain):
     start = rng.integers(0, n_scales) if n_scales > MOST_MOVES else 0
     first = rng.integers(0, n_shifts) if n_shifts > MOST_MOVES else 0
     for i in range(of_scales + of_shifts):
-        is_shift, log_jacobian = i >= of_scales, 0.0
-        if is_shift:
-            propose_shift(rng, posterior, (first + i - of_scales) % n_shifts, chain)
-        else:
-            k = (start + i) % n_scales
-            many = scales.first[k + 1] - scales.first[k] > MANY
-            if i >= n_scales and many and not is_followed(following, scales.scale[k]):
-                continue
-            n_moves += 1
-            log_jacobian = propose_rescaling(rng, posterior, k, chain)
-        accept = move(rng, log_jacobian, *arguments)
-        total += 0.0 if is_shift else accept
+        is_shift, k = i >= of_scales, (start + i) % n_scales
+        follows = not is_shift and is_followed(following, scales.scale[k])
+        many = not is_shift and scales.first[k + 1] - scales.first[k] > MANY
+        if i >= n_scales and many and not follows:
+            continue
+        for _j in range(FOLLOWED if i >= n_scales and follows else 1):
+            log_jacobian = 0.0
+            if is_shift:
+                propose_shift(rng, posterior, (first + i - of_scales) % n_shifts, chain)
+            elif i >= n_scales and follows:
+                log_jacobian = propose_followed(rng, posterior, k, chain)
+            else:
+                log_jacobian = propose_rescaling(rng, posterior, k, chain)
+            # (A single call: a second one would keep the compiler from inlining it.)
+            accept = move(rng, log_jacobian, *arguments)
+            total += 0.0 if is_shift else accept
+            n_moves += not is_shift
     chain.rescaled[0] = total / n_moves

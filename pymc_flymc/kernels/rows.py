@@ -6,7 +6,14 @@ import numpy as np
 from numba import from_dtype, types
 
 from pymc_flymc.kernels.layout import PARTS_SHARED, place_of_weight
-from pymc_flymc.kernels.native import IntVector, kernel_part, read_only, record_type, unwritten
+from pymc_flymc.kernels.native import (
+    IntVector,
+    Vector,
+    kernel_part,
+    read_only,
+    record_type,
+    unwritten,
+)
 
 
 @kernel_part(inline="always")
@@ -124,6 +131,22 @@ class SeveralRows(NamedTuple):
     parts: Annotated[tuple[Rows, ...], _parts]
     #: Where the coefficients of each likelihood begin, (L + 1,). What its rows share follows them.
     place: IntVector
+
+
+class RowsOfColumns(NamedTuple):
+    """Which rows have which sparse columns, under a bound in parts; empty if no kernel asks."""
+
+    first: IntVector  #: Where the rows of a column begin, (Q + 1,).
+    row: Annotated[np.ndarray, unwritten(types.int32)]
+    #: Largest multiplier, in the rate of a row, of the power of each effect on each predictor,
+    #: (K Q,), and of the power beyond its limit.
+    near: Vector
+    beyond: Vector
+
+
+NO_COLUMNS = RowsOfColumns(
+    np.zeros(1, np.int64), read_only(np.empty(0, np.int32)), np.empty(0), np.empty(0)
+)
 
 
 def are_several(rows: Any) -> bool:

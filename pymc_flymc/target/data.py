@@ -16,7 +16,7 @@ from pymc_flymc.kernels.dark_rates import total_rates
 from pymc_flymc.kernels.fresh_brightness import HEAVY, AliasTables, alias_table
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.native import map_fields, read_only
-from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
+from pymc_flymc.kernels.rows import NO_COLUMNS, Rows, RowsOfColumns, SeveralRows, parts_of
 from pymc_flymc.regression.design import Design, SparseColumns
 from pymc_flymc.reporting import doing
 from pymc_flymc.target.resampling import Levels
@@ -98,7 +98,8 @@ class Data:
 
     `rows` are designs (the user's own memory if possible) with the constants of the bounds,
     `levels` the proposal probabilities of implicit resampling, `alias` the tables of kernels that
-    draw fresh brightness, and `exact` copies of the rows that the surrogate kernel treats exactly.
+    draw fresh brightness, `exact` copies of the rows that the surrogate kernel treats exactly, and
+    `columns` the rows of each sparse column where scales move together with brightness.
     """
 
     def __init__(
@@ -107,11 +108,13 @@ class Data:
         levels: Levels | None,
         alias: AliasTables | None = None,
         exact: Rows | None = None,
+        columns: RowsOfColumns = NO_COLUMNS,
     ) -> None:
         self.rows = rows
         self.levels = levels
         self.alias = alias
         self.exact = exact
+        self.columns = columns
         self._shared: Any = None
 
     @property
@@ -122,13 +125,13 @@ class Data:
     def __getstate__(self) -> Any:
         """Return the state with read-only arrays as references to files, see `SharedArray`."""
         if self._shared is None:
-            records = self.rows, self.levels, self.alias, self.exact
+            records = self.rows, self.levels, self.alias, self.exact, self.columns
             self._shared = map_fields(records, _as_reference)
         return self._shared
 
     def __setstate__(self, shared: Any) -> None:
         self._shared = shared
-        self.rows, self.levels, self.alias, self.exact = map_fields(shared, _as_array)
+        self.rows, self.levels, self.alias, self.exact, self.columns = map_fields(shared, _as_array)
 
 
 def _as_reference(field: Any) -> Any:

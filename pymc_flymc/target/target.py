@@ -25,6 +25,7 @@ from pymc_flymc.graphs.compilation import (
     compile_log_factor_gradient,
     compile_vjp,
 )
+from pymc_flymc.kernels.adjusted_brightness import rows_of_columns
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.native import NativeFunction
@@ -253,6 +254,7 @@ class Target:
             geometry=geometry,
             scales=self.graph.scales,
             shifts=self.graph.shifts,
+            columns=self.data.columns,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -290,6 +292,8 @@ def build_target(
     effects = effect_places(graph, problems) if spec.local else None
     with doing("preparing tables of all rows"):
         parts, data = _tables(problems, bounds, graph.sizes, resampling, spec, n_exact)
+        if len(parts) == 1 and len(graph.scales.scale) and not (spec.fresh or spec.local):
+            data.columns = rows_of_columns(data.parts[0])
     geometry = problems[0].anchor.geometry
     if spec.gradients and not spec.local:
         geometry = geometry.followed(graph.following)

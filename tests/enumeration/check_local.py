@@ -19,7 +19,13 @@ import sys
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 
 import numpy as np
-from branching import BranchingGenerator, assert_close, end_with_verdict, enumerate_branches
+from branching import (
+    BranchingGenerator,
+    Waiting,
+    assert_close,
+    end_with_verdict,
+    enumerate_branches,
+)
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels.brightness import brighten, make_bright_set
@@ -68,46 +74,6 @@ class _Angle:
         return self.generator.flip(min(max(float(bound), 0.0), 1.0))
 
 
-class _Exponential:
-    """An exponential number, or what is left of it, of which comparisons say more and more."""
-
-    def __init__(self, generator):
-        self.generator, self.low, self.high, self.gone = generator, 0.0, np.inf, 0.0
-
-    def _mass(self, start, stop):
-        start, stop = np.clip([start, stop], self.low, self.high)
-        return np.exp(self.low - start) - np.exp(self.low - stop)
-
-    def __neg__(self):
-        return _LogUniform(self)
-
-    def __lt__(self, bound):
-        # Rounding makes no branches.
-        at = np.inf if np.isnan(bound) else self.gone + bound
-        at = self.low if at < self.low + 1e-12 else at
-        p = self._mass(self.low, at) / self._mass(self.low, self.high)
-        is_less = self.generator.flip(p)
-        self.low, self.high = (self.low, min(at, self.high)) if is_less else (at, self.high)
-        return is_less
-
-    def __sub__(self, length):
-        self.gone += length
-        return self
-
-    def __truediv__(self, rate):
-        n = round((self.high - self.gone) / rate)
-        masses = [self._mass(self.gone + i * rate, self.gone + (i + 1) * rate) for i in range(n)]
-        return self.generator.choose(list(np.array(masses) / sum(masses)))
-
-
-class _LogUniform:
-    def __init__(self, exponential):
-        self.exponential = exponential
-
-    def __lt__(self, bound):
-        return not self.exponential < -bound
-
-
 class Generator(BranchingGenerator):
     first, spread = True, 1.0
 
@@ -115,7 +81,7 @@ class Generator(BranchingGenerator):
         return _Angle(self)
 
     def standard_exponential(self):
-        return _Exponential(self)
+        return Waiting(self)
 
     def standard_normal(self):
         self.first = True  # of an ellipse it is the other axis: the next angle is the first

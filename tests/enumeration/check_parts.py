@@ -5,7 +5,8 @@ two effects, of which a row may touch both, or one of them twice. On the lattice
 beyond its limit, or some are. Constants and statistics are the bound's own, the distribution is the
 definition's. For "parts-kept" the last row is kept bright: its bound is zero, and no state has it
 dark. For "parts-shifts" the effects are those of two factors, which a common shift leaves alone.
-Prints and exits as `check.py`.
+With "-adjusted" the dense part stays, and brightness changes together with theta; with
+"-dense-adjusted" it does not, so that brightness must stay. Prints and exits as `check.py`.
 """
 
 import functools
@@ -18,14 +19,16 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"
 from types import SimpleNamespace
 
 import numpy as np
-from branching import assert_close, enumerate_branches
+from branching import BranchingGenerator, Waiting, assert_close, enumerate_branches
 from scipy.sparse import csr_array
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds import taylor_parts
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
+from pymc_flymc.kernels.adjusted_brightness import adjusted_update, rows_of_columns
 from pymc_flymc.kernels.brightness import brighten, make_bright_set
 from pymc_flymc.kernels.collapsed import radius_powers
+from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.layout import HEADER
@@ -43,7 +46,7 @@ from pymc_flymc.target.resampling import ImplicitResampling, Levels, make_plan
 # Limits near the anchor, where neither bounds nor rows beyond them are all but zero.
 taylor_parts.EFFECT_LIMIT = 0.7
 taylor_parts.DENSE_QUANTILE, taylor_parts.DENSE_WIDTH = 0.3, 1.0
-SHIFTS = sys.argv[1].endswith("-shifts")
+SHIFTS, ADJUSTED = "-shifts" in sys.argv[1], sys.argv[1].endswith("-adjusted")
 N, Q = 3, 4 if SHIFTS else 2
 LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced
 STEP = LATTICE[1] - LATTICE[0]
@@ -53,6 +56,8 @@ if SHIFTS:
         np.array([0.3, 0.25, -0.1, 0.2, 0.35]),
         np.array([-0.05, 0.25, 0.25, -0.25, -0.27]),
     )
+if ADJUSTED and "-dense" not in sys.argv[1]:
+    DIRECTION[0] = 0.0
 X = np.array([[1.0], [1.5], [0.3]])
 OFFSET = np.array([[2.8], [2.3], [2.6]])
 Y = np.array([14.0, 16.0, 12.0])
@@ -106,7 +111,7 @@ PACKED, CONSTANTS, EXPANSION = prepared()
 LIMIT, SCALE, GROWTH = PACKED[1:4]
 METRIC, WITHIN = PACKED[len(HEADER)], PACKED[len(HEADER) + 1 :][:Q]
 LIMITS, SCALES, GROWTHS = PACKED[len(HEADER) + 1 + Q :][: 3 * Q].reshape(3, Q)
-KEPT = np.array([False, False, sys.argv[1].endswith("-kept")])
+KEPT = np.array([False, False, "-kept" in sys.argv[1]])
 
 
 def numbers(u):
@@ -198,18 +203,33 @@ def augmented_distribution(states):
     return p / p.sum()
 
 
+class Generator(BranchingGenerator):
+    def standard_exponential(self):
+        return Waiting(self)
+
+
+def update_adjusted(rng, posterior, chain, bright, scratch):
+    """Update theta and z together, by a step of the lattice."""
+    take_dark(posterior.rows, bright, chain)
+    chain.v_new[0] = chain.v[0] + rng.standard_normal()
+    adjusted_update(rng, 0.0, posterior.rows, posterior, chain, bright, scratch)
+
+
 def transition(theta, z):
     """Branches of one (theta, z) transition from a state: probability, new state."""
     levels = Levels.by_row(np.array([0.25, 0.5, 1.0]))
     constants = CONSTANTS.copy()
     constants[KEPT, 0] = np.inf
     rows = make_rows(Design(X, OFFSET, False, 0, COLUMNS), constants, TaylorInParts(Q))
+    columns = rows_of_columns(rows)
 
     def program(rng):
         plan = make_plan(ImplicitResampling(), N, levels, np.array([0]))
         geometry = dense_geometry(np.array([LATTICE[1]]), np.array([[STEP]]))
         functions = density, log_factor, 0, 0, 0
         posterior = Posterior(*functions, Jacobian.of(None), None, rows, geometry)
+        if ADJUSTED:
+            posterior = posterior._replace(columns=columns)
         chain, bright = make_chain(1, 1 + Q + 2 + 2 * Q, N), make_bright_set(N)
         scratch = make_scratch(3, 5)
         chain.v[0], chain.theta[0] = (theta - LATTICE[1]) / STEP, theta
@@ -219,10 +239,13 @@ def transition(theta, z):
             if z[n]:
                 brighten(bright, n, factors[n])
         chain.dark[1 + Q :] = 0.01  # as another z has left it
-        proposals = new_proposal_mixture(1, np.array([1.0, 0.0, 0.0]))
-        proposals.log_scale[:] = 0.0
-        update_theta(rng, RANDOM_WALK, posterior, proposals, chain, bright, scratch)
-        sweep(rng, plan, rows, log_factor, chain.w, bright, scratch)
+        if ADJUSTED:
+            update_adjusted(rng, posterior, chain, bright, scratch)
+        else:
+            proposals = new_proposal_mixture(1, np.array([1.0, 0.0, 0.0]))
+            proposals.log_scale[:] = 0.0
+            update_theta(rng, RANDOM_WALK, posterior, proposals, chain, bright, scratch)
+            sweep(rng, plan, rows, log_factor, chain.w, bright, scratch)
         new_z = [0] * N
         for i in range(bright.count[0]):
             new_z[bright.index[i]] = 1
@@ -231,7 +254,7 @@ def transition(theta, z):
         assert_close(bright.log_factor[:k], factors_at(new_theta)[bright.index[:k]], 1e-9)
         return new_theta, tuple(new_z)
 
-    return enumerate_branches(program)
+    return enumerate_branches(program, Generator if ADJUSTED else BranchingGenerator)
 
 
 def check_bound():
@@ -274,7 +297,8 @@ def violations():
 
 if __name__ == "__main__":
     past = np.stack([remainders_of(theta)[1] for theta in LATTICE])
-    assert past.any(axis=0).all() and not past.all(axis=0).any(), past
+    moving = past[:, int(DIRECTION[0] == 0.0) :]
+    assert moving.any(axis=0).all() and not moving.all(axis=0).any(), past
     check_bound()
     invariance, row_sums, matrix = violations()
     moved = 1.0 - np.mean(np.diag(matrix))

@@ -218,10 +218,25 @@ def slice_reference(rng, log_p, v, widths, random):
 
 def rescaling_reference(rng, log_p, v):
     accepts, moves = [], ((1, 0, LOCATION, 2.0), (0, 1, None, 1.0), (1, 0, 0.0, -1.0))
-    for scale, effect, centre, power in rescaling.REPEATS * moves:
-        width = np.exp(np.log(0.02) + np.log(100.0) * rng.random())
+    # After a first move of each, scales that effects follow move twice.
+    follows = sys.argv[-1].endswith("following")
+    plan = [(move, False) for move in moves]
+    for move in (rescaling.REPEATS - 1) * moves:
+        plan += [(move, True)] * 2 if follows and move[0] == 1 else [(move, False)]
+    for (scale, effect, centre, power), followed in plan:
+        narrowest, widest = (0.6, 2.4) if followed else (0.02, 2.0)
+        width = np.exp(np.log(narrowest) + np.log(widest / narrowest) * rng.random())
+        if followed:
+            width /= np.linalg.norm(np.linalg.solve(MATRIX, [0.0, 1.0]))
         change = width * rng.standard_normal()
         theta = theta_of(v)
+        if followed:  # theta[0] follows: its coordinate x stays
+            new = np.linalg.solve(MATRIX, MATRIX @ v + [0.0, change])
+            stretched = np.log(stretch_of(theta_of(new))[0] / stretch_of(theta)[0])
+            log_accept = min(0.0, log_p(new) - log_p(v) + stretched)
+            v = new if rng.standard_exponential() > -log_accept else v
+            accepts.append(np.exp(log_accept))
+            continue
         theta[scale] += change
         if centre is not None:
             theta[effect] = centre + np.exp(power * change) * (theta[effect] - centre)

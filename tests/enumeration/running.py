@@ -56,7 +56,15 @@ SCRIPTS = {
         "surrogate-following",
     ),
     "check_batches.py": ("one-batch", "two-batches"),
-    "check_parts.py": ("parts", "parts-kept", "parts-shifts"),
+    "check_parts.py": (
+        "parts",
+        "parts-kept",
+        "parts-shifts",
+        "parts-adjusted",
+        "parts-kept-adjusted",
+        "parts-shifts-adjusted",
+        "parts-dense-adjusted",
+    ),
     "check_local.py": ("local-globals", "local-effects", "local-wide", "local-brightness"),
 }
 #: The script of each of these.

@@ -212,6 +212,12 @@ MUTANTS: Rows = {
             "rescaling",
         ),
         (
+            "Jacobian left out of changes of scale that effects follow",
+            "return log_volume(following, theta) - log_volume(following, chain.theta)",
+            "return 0.0",
+            "rescaling-following",
+        ),
+        (
             "changes of scale always accepted",
             "move(rng, log_jacobian, *arguments)",
             "move(rng, np.inf, *arguments)",
@@ -222,6 +228,62 @@ MUTANTS: Rows = {
             "for i in range(scales.first[k], scales.first[k + 1]):",
             "for i in range(scales.first[0], scales.first[1]):",
             "rescaling",
+        ),
+    ],
+    "kernels/adjusted_brightness.py": [
+        (
+            "rows that turn bright as often as they are proposed",
+            "if rng.random() < np.expm1(-rise * (most / limit)) / np.expm1(-most):",
+            "if True:",
+            "parts-adjusted",
+        ),
+        (
+            "rows of two columns that turn bright at the whole rate in each",
+            "np.expm1(-rise * (most / limit))",
+            "np.expm1(-rise)",
+            "parts-shifts-adjusted",
+        ),
+        (
+            "bright rows that stay bright where rates fall",
+            "                darken(bright, i)\n\n\ndef _conditional_update",
+            "                pass\n\n\ndef _conditional_update",
+            "parts-adjusted",
+        ),
+        (
+            "what turned bright left out of the acceptance ratio",
+            "total += after - _log_of_sum(before, _excess(rate, rate_new))",
+            "total += after - before",
+            "parts-adjusted",
+        ),
+        (
+            "rows that would have turned dark left out of the acceptance ratio",
+            "total += _log_of_sum(after, _excess(rate_new, rate)) - before",
+            "total += after - before",
+            "parts-adjusted",
+        ),
+        (
+            "rows that stay bright after a rejection",
+            "        for i in range(n - 1, n_before - 1, -1):",
+            "        for i in range(n - 1, n - 1, -1):",
+            "parts-adjusted",
+        ),
+        (
+            "rows that are kept bright among those of columns",
+            "if rows.constants[i, PARTS_ROW.near] == np.inf:",
+            "if rows.constants[i, PARTS_ROW.near] == 0.0:",
+            "parts-kept-adjusted",
+        ),
+        (
+            "columns without the multipliers of powers beyond limits",
+            "beyond[at] = max(beyond[at], ",
+            "beyond[at] = min(beyond[at], ",
+            "parts-adjusted",
+        ),
+        (
+            "z that changes although the dense part does",
+            "            return False\n    return True",
+            "            return True\n    return True",
+            "parts-dense-adjusted",
         ),
     ],
     "kernels/slice.py": [
