@@ -4,23 +4,18 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from hashlib import blake2b, shake_128
-from math import gcd
+from hashlib import blake2b
 from typing import Any
+from zlib import crc32
 
 import numpy as np
-from numba import types
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs, toposort
 from scipy.sparse import issparse
 
-from pymc_flymc.kernels.native import lazy_kernel, read_only
-
-#: Arrays of up to this many bytes are hashed as they are, larger ones by sums over blocks.
+#: Arrays of up to this many bytes are hashed as they are, of larger ones a checksum is.
 HASHED = 1 << 24
-#: Bytes of a block.
-BLOCK = 1 << 13
 #: Number of bytes of an array with gaps that are copied at a time.
 CHUNK = 1 << 26
 #: Number of rows of a memory-mapped array that are hashed.
@@ -49,9 +44,8 @@ def arrays_of(leaf: Variable) -> Iterator[np.ndarray]:
 
 def content_hash(array: np.ndarray, sampled: bool = True) -> bytes:
     """Return a hash of an array's shape, type and content, of a memory map maybe only `sampled`."""
-    # Content of more than 16 MB is summed up in blocks first, at the speed of memory, see
-    # _block_sums: a change of one value is always detected, any other except with a probability of
-    # about 2^-32.
+    # Larger content is summed up first, at nearly the speed of memory: a change of one number of 32
+    # bits is always detected, any other except with a probability of about 2^-32.
     found = blake2b(repr((array.shape, array.dtype.str)).encode(), digest_size=16)
     if sampled and isinstance(owner_of(array), np.memmap):
         step = max(1, len(array) // SAMPLE) if array.ndim else 1
@@ -61,58 +55,14 @@ def content_hash(array: np.ndarray, sampled: bool = True) -> bytes:
     else:
         # In the order of memory, only an array with gaps is copied, a piece at a time.
         by_columns = array.flags.f_contiguous and not array.flags.c_contiguous
-        found.update(b"by columns" if by_columns else b"by rows")
-        for octets in _pieces(array.T if by_columns else array):
-            whole = len(octets) // BLOCK * BLOCK
-            # (A part of an array need not begin at a word.)
-            words = np.require(octets[:whole].view(np.uint64), requirements=["ALIGNED"])
-            sums = np.empty((whole // BLOCK, 2), np.uint64)
-            _block_sums(read_only(words), KEYS, sums)
-            found.update(sums)
-            found.update(octets[whole:])
+        rows = array.T if by_columns else array
+        step = len(rows) if rows.flags.c_contiguous else max(1, CHUNK // (rows.nbytes // len(rows)))
+        total = 0
+        for start in range(0, len(rows), step):
+            piece = np.ascontiguousarray(rows[start : start + step])
+            total = crc32(piece.reshape(-1).view(np.uint8), total)
+        found.update(f"{'by columns' if by_columns else 'by rows'} {total}".encode())
     return found.digest()
-
-
-def _pieces(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield an array's bytes in consecutive pieces of whole blocks, in the order of rows."""
-    step = len(array)
-    if not array.flags.c_contiguous:
-        row = array.nbytes // len(array)
-        whole = BLOCK // gcd(BLOCK, row)
-        step = max(1, CHUNK // (whole * row)) * whole
-    for start in range(0, len(array), step):
-        yield np.ascontiguousarray(array[start : start + step]).reshape(-1).view(np.uint8)
-
-
-#: A random number for each word of a block, the same in each process.
-KEYS = read_only(np.frombuffer(shake_128(b"block sums").digest(BLOCK), dtype=np.uint64))
-
-
-_given = types.Array(types.uint64, 1, "C", readonly=True)
-
-
-@lazy_kernel(types.void(_given, _given, types.Array(types.uint64, 2, "C")))
-def _block_sums(words, keys, sums):  # type: ignore[no-untyped-def]
-    """Write two sums modulo 2^64 for each block of words.
-
-    The first sum, of the words, detects each change of a single word, and no exchange of words. The
-    second is the sum of products of the halves of words, after a word's key has been added. It is
-    equal for two different blocks with a probability of about 2^-32 over the keys, as in the hash
-    function NH (Black, Halevi, Krawczyk, Krovetz and Rogaway 1999, UMAC). A sum of words times
-    random weights would not do: with odd weights it misses an exchange of two numbers of opposite
-    sign, whose difference is 2^63 modulo 2^64, and with an even weight a change of a single sign.
-    """
-    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
-    for b in range(sums.shape[0]):
-        plain = keyed = np.uint64(0)
-        first = b * keys.shape[0]
-        for i in range(keys.shape[0]):
-            word = words[first + i]
-            mixed = word + keys[i]
-            plain += word
-            keyed += (mixed >> half) * (mixed & low)
-        sums[b, 0] = plain
-        sums[b, 1] = keyed
 
 
 def owner_of(array: np.ndarray) -> Any:
