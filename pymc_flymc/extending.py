@@ -3,6 +3,7 @@
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds import BOUNDS, Bound, ExpansionBound, Preparation, Problem, is_bound
 from pymc_flymc.bounds.validity import check_bound
+from pymc_flymc.errors import check, check_object
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.family import JointlySmoothFamily, SmoothFamily
 from pymc_flymc.likelihoods.likelihood import (
@@ -18,7 +19,6 @@ from pymc_flymc.likelihoods.likelihood import (
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.regression.expansion import QuadraticStatistics, collapsed_quadratic
 from pymc_flymc.regression.passes import iterate_rows
-from pymc_flymc.settings import check, check_object
 
 __all__ = [
     "AnchorPart",

@@ -51,8 +51,6 @@ PATIENCE = 2.0
 #: Seconds between the first two lines on how far passes over rows have got. They double from line
 #: to line, so that a file has few lines of hours.
 INTERVAL = 5.0
-#: Seconds after which a terminal's one line on this is rewritten.
-REWRITE = 0.5
 
 COMPILING = "compiling what is particular to the model; kept on disk for the next time"
 COMPILING_KERNELS = (
@@ -67,8 +65,6 @@ class _Prefixed(logging.LoggerAdapter[logging.Logger]):
         self, msg: Any, kwargs: MutableMapping[str, Any]
     ) -> tuple[Any, MutableMapping[str, Any]]:
         report = _report.get()
-        if report is not None:
-            report.clear()
         return f"{'Firefly' if report is None else report.name}: {msg}", kwargs
 
 
@@ -87,7 +83,6 @@ class _Report:
         self._passes: Counter[int] = Counter()
         self._seconds_read = 0.0
         self._next_line, self._interval = 0.0, INTERVAL
-        self._terminal: Any = None
 
     def end(self) -> None:
         """Let data go: callbacks that were begun meanwhile keep the report as long as they live."""
@@ -101,28 +96,14 @@ class _Report:
 
     def _write(self, line: str) -> None:
         self.n_lines += 1
-        self.clear()
         log.logger.info(f"{self.name}: {line}")  # from any thread
 
     def _say_how_far(self, line: str) -> None:
-        """Rewrite the last line of a terminal; elsewhere write a line, later and later."""
-        now, terminal = _clock(), _terminal()
-        if now < self._next_line:
-            return
-        if terminal is None:
+        """Write a line, unless it is too soon after the last one."""
+        now = _clock()
+        if now >= self._next_line:
             self._next_line, self._interval = now + self._interval, 2.0 * self._interval
             self._write(line)
-        else:
-            self._next_line, self._terminal = now + REWRITE, terminal
-            terminal.write(f"\r{self.name}: {line}\x1b[K")
-            terminal.flush()
-
-    def clear(self) -> None:
-        """Clear the line that would have been rewritten."""
-        terminal, self._terminal = self._terminal, None
-        if terminal is not None:
-            terminal.write("\r\x1b[K")
-            terminal.flush()
 
     def read[T](self, starts: Sequence[T], n_rows: int, stride: int, data: object) -> Iterator[T]:
         """Yield where the blocks of a pass start; say how long it takes yet if that is long."""
@@ -147,20 +128,7 @@ class _Report:
                     if left >= 1.0 and seconds >= PATIENCE:
                         self._say_how_far(f"{what}; {left:.0f} s left")
             finally:
-                self.clear()
                 self._seconds_read += _clock() - began
-
-
-def _terminal() -> Any:
-    """Return the stream of the terminal that shows the log; None if there is none."""
-    logger: logging.Logger | None = log.logger
-    while logger is not None and log.isEnabledFor(logging.INFO):
-        for handler in logger.handlers:
-            stream = getattr(handler, "stream", None)
-            if not getattr(stream, "closed", True) and getattr(stream, "isatty", bool)():
-                return stream
-        logger = logger.parent if logger.propagate else None
-    return None
 
 
 @contextmanager

@@ -1,15 +1,15 @@
-"""Work on blocks of rows by several threads, with the same results whatever their number."""
+"""Threads: work on blocks of rows, with the same results whatever their number, and locks."""
 
 import multiprocessing
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from functools import cache
-
-from numba.core.config import NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-from threadpoolctl import ThreadpoolController
+from typing import Any
 
 #: More would wait for memory, and for Python between one product and the next.
 MOST_THREADS = 8
@@ -25,17 +25,9 @@ def in_order[T, R](
     chain's own process, beside which others run, the calling one does all. BLAS has one thread for
     each of them meanwhile.
 
-    Parameters
-    ----------
-    work : callable
-        Spends its time in code that does not hold Python's lock, such as NumPy's. It is called in
-        copies of the caller's context.
-    items : iterable
-        Asked for in the calling thread.
-    n_items : int
-        Their number.
-    threaded : bool
-        Whether to use threads at all.
+    `work`: spends its time in code that does not hold Python's lock, such as NumPy's. It is called
+    in copies of the caller's context. `items`: asked for in the calling thread. `n_items`: their
+    number. `threaded`: whether to use threads at all.
     """
     with one_blas_thread():
         each = iter(items)
@@ -73,12 +65,42 @@ def one_blas_thread() -> AbstractContextManager[object]:
 def _n_threads() -> int:
     if multiprocessing.parent_process() is not None:
         return 1
-    return min(int(NUMBA_NUM_THREADS), MOST_THREADS)
+    from numba.core import config  # late, as it is slow to import
+
+    return min(int(config.NUMBA_NUM_THREADS), MOST_THREADS)  # type: ignore[attr-defined]
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _controller() -> Any:
     """Find the libraries that have threads of their own, once: it takes some milliseconds."""
     import scipy.linalg  # noqa: F401  # its BLAS is not NumPy's, and loaded when first imported
+    from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+class Lock:
+    """A reentrant lock that is open in a forked process, whichever thread held it in the parent."""
+
+    def __init__(self) -> None:
+        self._open()
+        if hasattr(os, "register_at_fork"):  # Windows has no forks
+            os.register_at_fork(after_in_child=self._open)
+
+    def _open(self) -> None:
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock, in a `with` statement or as a decorator."""
+        with self._lock:
+            yield
+
+
+#: Held while a model is read, or expanded at another anchor. Functions of PyTensor store the
+#: arguments of the current call, and equal models share them. PyTensor's settings, and the number
+#: of BLAS threads, belong to the process.
+reading_lock = Lock()
+#: Held while a graph is compiled. A thread that holds the other lock may wait for the threads of a
+#: Dask cluster, which compile as well.
+compiling_lock = Lock()

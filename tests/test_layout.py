@@ -13,9 +13,7 @@ PACKAGE = Path(pymc_flymc.__file__).parent
 ORDER = (
     "compat",
     "errors",
-    "settings",
     "order",
-    "locks",
     "reporting",
     "threads",
     "kernels",
@@ -34,16 +32,8 @@ ORDER = (
     "steps",
     "plots",
 )
-#: Names in several folders: of a kernel, what it learns and its step; a bound and a likelihood.
-SAME_THING = {
-    "hamiltonian",
-    "local",
-    "metropolis",
-    "negative_binomial",
-    "slice",
-    "softmax",
-    "surrogate",
-}
+#: Names in several folders: of a kernel and its step; a bound and a likelihood.
+SAME_THING = {"hamiltonian", "metropolis", "slice", "softmax"}
 MODULES = {path.relative_to(PACKAGE): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 

@@ -4,16 +4,14 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from io import StringIO
 
 import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import FireflyMH, reporting, threads
+from pymc_flymc import FireflyMH, reporting
 from pymc_flymc.errors import warn
 from pymc_flymc.graphs import compilation, memoise
 from pymc_flymc.regression import derivatives, passes
@@ -21,7 +19,7 @@ from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import BLOCK, DenseRows
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log, number_of
 from pymc_flymc.reporting import reporting as report
-from pymc_flymc.sampling.adaptation.hamiltonian import HAMILTONIAN, HamiltonianAdaptation
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, HamiltonianAdaptation
 
 
 class Clock:
@@ -139,7 +137,8 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
 
     monkeypatch.setattr(memoise, "_kept", OrderedDict())  # nothing is compiled yet
     monkeypatch.setattr(DenseRows, "block_rows", 10)
-    monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", 1)  # they would all work by one clock
+    # (They would all work by one clock.)
+    monkeypatch.setattr("numba.core.config.NUMBA_NUM_THREADS", 1)
     monkeypatch.setattr(derivatives, "_columns", slow(derivatives._columns, 0.25))
     monkeypatch.setattr(compilation, "_compile", slow(compilation._compile, 3.0))
     kernel = replace(HAMILTONIAN, run_kernel=cache(slow(HAMILTONIAN.run_kernel, 20.0)))
@@ -204,41 +203,6 @@ def test_hours_have_few_lines(clock, caplog):
         for _ in range(6):
             read(50 * BLOCK, clock, 60.0)
     assert len(caplog.messages) == 12  # twice as far apart each time
-
-
-class Terminal(StringIO):
-    def isatty(self):
-        return True
-
-
-def test_a_terminal_has_one_line_that_is_rewritten(clock, caplog):
-    terminal = Terminal()
-    handler = logging.StreamHandler(terminal)
-    log.logger.addHandler(handler)
-    try:
-        with report("Step"):
-            read(20 * BLOCK, clock, 0.5)
-            log.info("done")
-            with log_of(clock):
-                read(20 * BLOCK, clock, 0.5)
-    finally:
-        log.logger.removeHandler(handler)
-    assert caplog.messages == ["Step: done", "Step: in between"]
-    shown = screen(terminal.getvalue())
-    assert shown == ["Step: done", "Step: in between", ""]
-    assert terminal.getvalue().count("\r") > 30 and "pass 2; 4 s left" in terminal.getvalue()
-
-
-@contextmanager
-def log_of(clock):
-    """Write a line while the other one is there."""
-    clock.timers.append(Timer(clock.timers, clock.now + 5.2, lambda: log.info("in between")))
-    yield
-
-
-def screen(text):
-    """Lines as a terminal has them in the end."""
-    return [line.rpartition("\r")[2].replace("\x1b[K", "") for line in text.split("\n")]
 
 
 def test_one_is_singular():

@@ -16,17 +16,16 @@ import pytensor.tensor as pt
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Taylor, threads
+from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Taylor
 from pymc_flymc.graphs import memoise
-from pymc_flymc.locks import Lock
 from pymc_flymc.regression.matrices import DenseRows
 from pymc_flymc.steps import setup
-from pymc_flymc.threads import in_order
+from pymc_flymc.threads import Lock, in_order
 
 
 @pytest.fixture(params=[1, 2, 5])
 def n_threads(request, monkeypatch):
-    monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", request.param)
+    monkeypatch.setattr("numba.core.config.NUMBA_NUM_THREADS", request.param)
     return request.param
 
 
@@ -96,7 +95,7 @@ def test_the_context_is_that_of_the_caller(n_threads):
 
 def built(bound, monkeypatch, n):
     """Statistics, constants and first draws of a step whose set-up is done by n threads."""
-    monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", n)
+    monkeypatch.setattr("numba.core.config.NUMBA_NUM_THREADS", n)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 3))
     y = rng.random(3000) < 1.0 / (1.0 + np.exp(-X @ [1.0, -0.5, 0.2]))

@@ -42,7 +42,7 @@ PARTS = {
         ("target.target", "Target.__post_init__"),
         ("target.target", "compile_log_factor"),
         ("target.target", "compile_log_factor"),
-        ("bounds.quadratic_bounds", "compile_log_factor"),
+        ("bounds.jaakkola_jordan", "compile_log_factor"),
         ("regression.derivatives", "RowDerivatives.__init__"),
     ),
 }

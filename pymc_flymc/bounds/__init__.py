@@ -1,12 +1,9 @@
 """Lower bounds B_n on the likelihood L_n of each row, whose product over all rows collapses.
 
-Reading order: `bound`, the protocol of bounds; `jaakkola_jordan`, the paper's, with
-`quadratic_bounds`, which also serves `tangent`; `softmax`, for several predictors; `taylor`, for
-any smooth likelihood, with its base class in `expansion_bound`, the `metric` of its radius and the
-`remainder` of its expansions;
-`taylor_parts`, the same for effects of groups, with their `coefficient_parts`; `kept_rows`, which
-have no bound; `factor`, the graph of what a bright row contributes under any of them. The others
-check bounds (`validity`, `declared`, `rounding`) or what a user asks for (`setting`).
+Reading order: `bound`, the protocol of bounds; `jaakkola_jordan`, the paper's, with the base class
+of all that are quadratic in one predictor, such as `tangent`; `softmax`, for several predictors;
+`taylor`, for any smooth likelihood; `taylor_parts`, the same for effects of groups. `validity`
+checks bounds.
 """
 
 from pymc_flymc.bounds.bound import (
@@ -21,8 +18,7 @@ from pymc_flymc.bounds.bound import (
     log_odds,
     row_factor,
 )
-from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
-from pymc_flymc.bounds.negative_binomial import FreeJaakkolaJordan
+from pymc_flymc.bounds.jaakkola_jordan import FreeJaakkolaJordan, JaakkolaJordan
 from pymc_flymc.bounds.scaled_taylor import ScaledTaylor, ScaledTaylorInParts
 from pymc_flymc.bounds.softmax import Bohning, JebaraChoromanska
 from pymc_flymc.bounds.tangent import Tangent

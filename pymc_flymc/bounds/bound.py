@@ -18,13 +18,13 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
+from pymc_flymc.errors import check, is_number
 from pymc_flymc.graphs.compilation import RowFactor
 from pymc_flymc.kernels.factors import VIOLATED
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods.likelihood import Likelihood, outcome
 from pymc_flymc.regression.regression import Regression
-from pymc_flymc.settings import check, is_number
 
 #: The result of a PyTensor graph, by a name short enough for signatures.
 Graph = TensorVariable
@@ -132,10 +132,7 @@ def is_bound(kind: type) -> bool:
 def check_slack(name: str, slack: float) -> float:
     """Return a bound's slack as a float.
 
-    Raises
-    ------
-    ValueError
-        If it is not a number, negative, or not finite.
+    Raises ValueError if it is not a number, negative, or not finite.
     """
     good = is_number(slack) and 0 <= slack < np.inf
     check(good, f"{name}: slack", "a finite number >= 0", slack)

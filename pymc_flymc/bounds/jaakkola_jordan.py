@@ -1,21 +1,119 @@
-"""The Jaakkola-Jordan bound on the logistic likelihood."""
+"""Bounds that are quadratic in one predictor: the base class, and those of Jaakkola and Jordan."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic_bounds import (
-    OneQuadratic,
-    RowTable,
-    TightenedBound,
-    new_statistics,
+from pymc_flymc.bounds.bound import (
+    Bound,
+    Graph,
+    Graphs,
+    Preparation,
+    Problem,
+    check_slack,
+    row_factor,
 )
+from pymc_flymc.errors import check
+from pymc_flymc.graphs.compilation import compile_log_factor
+from pymc_flymc.graphs.gammas import log_rising_of_exp
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods.likelihood import LOGISTIC, Likelihood, form_of
+from pymc_flymc.likelihoods.likelihood import LOGISTIC, NEGATIVE_BINOMIAL, Likelihood, form_of
+from pymc_flymc.likelihoods.weighted import unweighted, weights_of
+from pymc_flymc.regression.expansion import QuadraticStatistics, collapsed_quadratic, quadratic_size
+from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows
-from pymc_flymc.settings import check
+
+
+class TightenedBound(Bound, Protocol):
+    """A bound with one parameter for each row that says where it touches."""
+
+    n_shared: int = 0
+    #: Slack in units of a row's expected gap: every log B_n is lowered by this much.
+    slack: float
+
+    def tightness(
+        self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
+        """Where each row's bound touches: one parameter a row, shape (n,), float64.
+
+        The arguments are those at the anchor, shape (A, n).
+        """
+
+    def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
+        """All that the gap depends on beside the arguments, shape (n, R), float64."""
+
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Bright rows expected over the Laplace approximation, from every stride-th row."""
+        table = RowTable(self, problem, compile_log_factor(row_factor(problem.likelihood, self)))
+        for _ in table.fill(stride):
+            pass
+        return stride * float(table.bright[::stride].sum(dtype=np.float64))
+
+
+class OneQuadratic:
+    """A bound whose statistics are those of one quadratic in the coefficients, and no more."""
+
+    def collapsed(
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
+        """Graph of the collapsed sum; the rows share nothing."""
+        return collapsed_quadratic(w, statistics, n_coefficients), pt.zeros((0,))
+
+
+def new_statistics(problem: Problem) -> QuadraticStatistics:
+    """Return statistics without rows yet, around the anchor."""
+    return QuadraticStatistics(problem.own.w[: problem.design.width])
+
+
+class RowTable:
+    """The constants that a quadratic bound keeps of each row, filled in one pass over the data.
+
+    `constants` (N, R), float64. `bright` (N,), float32: as in `Preparation`.
+    """
+
+    def __init__(self, bound: TightenedBound, problem: Problem, log_factor: NativeFunction) -> None:
+        self.bound, self.problem, self.log_factor = bound, problem, log_factor
+        n_rows = problem.design.n_rows
+        self.constants = np.empty((n_rows, bound.n_constants(problem.likelihood)))
+        self.bright = np.empty(n_rows, np.float32)
+
+    def fill(
+        self, stride: int = 1
+    ) -> Iterator[tuple[RowMatrix, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """Fill the table block by block, and yield ``(x, eta, y, tightness, slack)`` of each.
+
+        The slack is the same number that the rows' constants have, so that the collapsed sum is the
+        sum over rows.
+        """
+        bound, problem, anchor = self.bound, self.problem, self.problem.own
+        width = problem.design.width
+        nuisances = anchor.w[width:]
+        shifts = np.diag(np.sqrt(3.0) * np.linalg.norm(anchor.w_factor[width:], axis=1))
+        for rows, x, arguments, y in iterate_rows(problem.design, problem.y, anchor.w, stride):
+            eta = arguments[0]
+            # Mean over the Laplace approximation of eta: Gauss-Hermite quadrature, three nodes.
+            half_width = np.sqrt(3.0) * np.linalg.norm(x @ anchor.w_factor[:width], axis=1)
+            tightness = bound.tightness(problem, rows, arguments, y)
+            tight = bound.constants(tightness, y, np.zeros(len(eta)))
+            middle = self._gap(eta, nuisances, tight)
+            pairs = [(eta - half_width, nuisances, eta + half_width, nuisances)]
+            # Nuisance parameters are treated as independent of the predictors and of each other.
+            pairs += [(eta, nuisances - shift, eta, nuisances + shift) for shift in shifts]
+            spread = np.zeros_like(middle)
+            for low, nuisances_low, high, nuisances_high in pairs:
+                ends = self._gap(low, nuisances_low, tight) + self._gap(high, nuisances_high, tight)
+                spread += (ends - 2.0 * middle) / 6.0
+            slack = bound.slack * np.abs(spread)
+            self.constants[rows] = bound.constants(tightness, y, slack)
+            self.bright[rows] = -np.expm1(-(np.maximum(middle + spread, 0.0) + slack))
+            yield x, eta, y, tightness, slack
+
+    def _gap(self, eta: np.ndarray, nuisances: np.ndarray, constants: np.ndarray) -> np.ndarray:
+        out = np.empty(len(eta))
+        self.log_factor(eta[:, None], constants, nuisances, out)
+        return np.logaddexp(0.0, out)  # log odds = log(exp(gap) - 1)
 
 
 class Columns(NamedTuple):
@@ -171,3 +269,127 @@ def curvature(xi: np.ndarray) -> np.ndarray:
 def log_2cosh_half(x: np.ndarray) -> np.ndarray:
     """log(2 cosh(x/2)) for x >= 0, without overflow."""
     return 0.5 * x + np.log1p(np.exp(-x))
+
+
+class FreeColumns(NamedTuple):
+    """Places of the constants of a row; the weight is there only if the family has one."""
+
+    outcome: int = 0
+    slack: int = 1
+    curvature: int = 2
+    height: int = 3
+    weight: int = 4
+
+
+FREE = FreeColumns()
+
+
+class FreeJaakkolaJordan(TightenedBound):
+    r"""Jaakkola-Jordan bound on negative binomial counts with a free alpha.
+
+    In the log odds :math:`\psi = \eta - \log\alpha` the logarithm of the bound is
+
+    .. math:: (y + \alpha) \bigl(\lambda(\xi) (\xi^2 - \psi^2) - \log 2\cosh(\xi/2)\bigr)
+              + \tfrac12 (y - \alpha) \psi + \log\Gamma(y + \alpha) - \log\Gamma(\alpha).
+
+    With each row's :math:`\xi` fixed at the anchor this is the sum of two quadratics in
+    :math:`\psi`, the second of them times :math:`\alpha`, and of gamma functions, which are the
+    same for equal counts. A table says how often each count occurs: an evaluation takes time in
+    proportion to the number of *distinct* counts, whatever N.
+
+    Parameters
+    ----------
+    slack : float, default 2
+        As in `JaakkolaJordan`.
+
+    Raises
+    ------
+    ValueError
+        If `slack` is negative or not finite.
+
+    See Also
+    --------
+    JaakkolaJordan : of counts with a fixed alpha.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=FireflyHMC(bound=FreeJaakkolaJordan(slack=4)))
+    """
+
+    name = "free Jaakkola-Jordan"
+
+    def __init__(self, *, slack: float = 2.0) -> None:
+        self.slack = check_slack("FreeJaakkolaJordan", slack)
+
+    def supports(self, likelihood: Likelihood) -> bool:
+        """Whether the likelihood is negative binomial with a free alpha."""
+        return form_of(unweighted(likelihood)) == NEGATIVE_BINOMIAL
+
+    def n_constants(self, likelihood: Likelihood) -> int:
+        """Outcome, slack, curvature and height of the quadratic, and weight."""
+        return FREE.weight + len(likelihood.row_data)
+
+    def tightness(
+        self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
+        """Each row's xi, shape (n,)."""
+        return np.abs(arguments[0])
+
+    def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
+        """Columns y, slack, two coefficients of a trial's quadratic, and weight."""
+        a, c = _quadratic(tightness)
+        y, *weight = y.T if y.ndim > 1 else [y]
+        return np.column_stack([y, slack, a, c, *weight])
+
+    def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
+        """Compute the statistics and the rows' constants in one pass over the data.
+
+        The statistics are those of two quadratics, the number of distinct counts, the counts, and
+        the total weight of the rows with each count.
+        """
+        table = RowTable(self, problem, log_factor)
+        by_count, by_alpha = new_statistics(problem), new_statistics(problem)
+        for x, eta, y, tightness, slack in table.fill():
+            y, weight = weights_of(problem.likelihood, y)
+            a, c = weight * _quadratic(tightness)
+            by_count.add(x, eta, y * a, 0.5 * weight * y, y * c - slack)
+            by_alpha.add(x, eta, a, -0.5 * weight, c)
+        observed, weight = weights_of(problem.likelihood, problem.y)
+        counts, places = np.unique(observed, return_inverse=True)
+        times = np.bincount(places, weight)
+        parts: list[Any] = [by_count.pack(), by_alpha.pack(), [len(counts)], counts, times]
+        return Preparation(np.concatenate(parts), table.constants, table.bright)
+
+    def collapsed(
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
+        """Graph of the collapsed sum; the rows share nothing but alpha."""
+        width = n_coefficients - 1
+        alpha, size = pt.exp(w[width]), quadratic_size(statistics, width)
+        by_count = collapsed_quadratic(w[:width], statistics, width)
+        by_alpha = collapsed_quadratic(w[:width], statistics[size:], width)
+        start = size + quadratic_size(statistics[size:], width) + 1
+        n_counts = statistics[start - 1].astype("int64")
+        counts = statistics[start : start + n_counts]
+        times = statistics[start + n_counts : start + 2 * n_counts]
+        gammas = pt.sum(times * log_rising_of_exp(w[width], counts))
+        return by_count + alpha * by_alpha + gammas, pt.zeros((0,))
+
+    def gap(
+        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
+    ) -> Graph:
+        """Graph of the gap, y + alpha times that of one trial; the gamma functions cancel."""
+        psi, log_alpha = arguments
+        y, slack = constants[:, FREE.outcome], constants[:, FREE.slack]
+        a, c = constants[:, FREE.curvature], constants[:, FREE.height]
+        magnitude = pt.abs(psi)
+        log_2cosh = 0.5 * magnitude + pt.log1p(pt.exp(-magnitude))
+        gap = (y + pt.exp(log_alpha)) * (a * pt.sqr(psi) - c - log_2cosh)
+        return (gap * constants[:, FREE.weight] if likelihood.row_data else gap) + slack
+
+
+def _quadratic(xi: np.ndarray) -> np.ndarray:
+    """Coefficients (a, c) of the bound ``c - a psi^2`` on ``-log 2 cosh(psi/2)``, shape (2, n)."""
+    lam = curvature(xi)
+    return np.stack([lam, lam * xi**2 - log_2cosh_half(xi)])

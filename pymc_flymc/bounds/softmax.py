@@ -9,7 +9,8 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic_bounds import OneQuadratic
+from pymc_flymc.bounds.jaakkola_jordan import OneQuadratic
+from pymc_flymc.errors import check
 from pymc_flymc.graphs.collapsed_ops import Quadratic
 from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.kernels.native import NativeFunction
@@ -19,7 +20,6 @@ from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.expansion import QuadraticStatistics
 from pymc_flymc.regression.matrices import LARGEST_DENSE, RowMatrix, SymmetricMatrix
 from pymc_flymc.regression.passes import iterate_rows
-from pymc_flymc.settings import check
 
 #: Draws from the Laplace approximation by which the expected gap of each row is estimated.
 LAPLACE_DRAWS = 16
@@ -44,12 +44,8 @@ class SoftmaxBound(ABC):
 
     The constants of a row are its slack, the predictors at which the bound touches, and its weight.
 
-    Attributes
-    ----------
-    tuned : bool
-        Whether bounds touch at the anchor, or at equal probabilities of all classes.
-    slack : float
-        Slack in units of a row's expected gap: every log B_n is lowered by this much.
+    `tuned`: whether bounds touch at the anchor, or at equal probabilities of all classes. `slack`:
+    slack in units of a row's expected gap: every log B_n is lowered by this much.
     """
 
     n_shared = 0

@@ -7,7 +7,8 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic_bounds import RowTable, TightenedBound
+from pymc_flymc.bounds.jaakkola_jordan import RowTable, TightenedBound
+from pymc_flymc.errors import check, is_number
 from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods.likelihood import Likelihood, SmoothedLikelihood, says
@@ -20,7 +21,6 @@ from pymc_flymc.regression.expansion import (
 )
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import add_up
-from pymc_flymc.settings import check, is_number
 
 
 class Columns(NamedTuple):

@@ -14,6 +14,7 @@ from scipy.special import gammaincinv, gammaln
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.bound import ExpansionBound, Graph, Graphs, Preparation, Problem
+from pymc_flymc.errors import check, is_number
 from pymc_flymc.kernels.dark_rates import FLOOR
 from pymc_flymc.kernels.layout import POWERS, ROW, Powers
 from pymc_flymc.kernels.native import NativeFunction
@@ -27,7 +28,6 @@ from pymc_flymc.likelihoods.likelihood import (
 from pymc_flymc.regression.expansion import quadratic_size, quadratic_terms
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows
-from pymc_flymc.settings import check, is_number
 
 
 def chi_quantile(probability: float, degrees: float) -> float:
@@ -52,16 +52,9 @@ LEAST_COEFFICIENT_VARIANCE = 1e-16
 class Radius:
     """The radius that all rows share, how far they move with it, and how large it is.
 
-    Attributes
-    ----------
-    spans : list of ndarray
-        As of `spans_of`.
-    ridge : ndarray, shape (P,)
-        Of the metric.
-    limit : float
-        Up to which remainders have one power, of local constants.
-    moment : float
-        Mean of a power of the radius over the Laplace approximation.
+    `spans`: as of `spans_of`. `ridge` (P,): of the metric. `limit`: up to which remainders have one
+    power, of local constants. `moment`: mean of a power of the radius over the Laplace
+    approximation.
     """
 
     spans: list[np.ndarray]
@@ -165,11 +158,8 @@ def limit_terms_near(
 ) -> np.ndarray:
     """Return limits on terms of order `power` for rows that move up to so many spreads, (n,).
 
-    Parameters
-    ----------
-    spread : ndarray, shape (n,), or (K, n) for predictors of different kinds
-        Half-widths at a distance of one: no difference of two predictors is wider, or no predictor
-        of another kind.
+    `spread` (n,), or (K, n) for predictors of different kinds: half-widths at a distance of one: no
+    difference of two predictors is wider, or no predictor of another kind.
     """
     half_width = distance * spread
     if isinstance(likelihood, JointlySmoothLikelihood):
@@ -204,11 +194,8 @@ def near_and_beyond(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the multipliers of the two powers, the second of which grows at least as `growth`.
 
-    Parameters
-    ----------
-    near, anywhere : ndarray, shape (n,)
-        Where the radius is s, derivatives are at most `near` up to the limit, and
-        ``anywhere * exp(growth * s)`` everywhere.
+    `near`, `anywhere` (n,): where the radius is s, derivatives are at most `near` up to the limit,
+    and ``anywhere * exp(growth * s)`` everywhere.
     """
     # Rows whose multipliers overflow are kept bright.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -220,14 +207,8 @@ def near_and_beyond(
 def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
     """Keep rows bright, in place, and raise small multipliers in the rates of others to `FLOOR`.
 
-    Parameters
-    ----------
-    constants : ndarray, shape (N, R)
-        In the places of `ROW` or `PARTS_ROW`.
-    bright : ndarray, shape (N,)
-        Expected probabilities of being bright.
-    keep : float
-        Rows with a larger probability are kept bright.
+    `constants` (N, R): in the places of `ROW` or `PARTS_ROW`. `bright` (N,): expected probabilities
+    of being bright. `keep`: rows with a larger probability are kept bright.
     """
     rows = bright > keep
     for column in (ROW.near, ROW.beyond):
@@ -253,14 +234,9 @@ def treat_exactly(constants: np.ndarray, bright: np.ndarray, rows: np.ndarray) -
 class Packed(NamedTuple):
     """Numbers behind the packed statistics of the expansion, or graphs of them, or their places.
 
-    Attributes
-    ----------
-    ridge : shape (P,)
-        Of the metric.
-    limit, growth
-        Where the second power begins, and the rate at which it grows exponentially.
-    cubic : shape (P, P (P + 1) / 2)
-        Of the third order: a sixth of the sum of third derivatives. Empty for the second.
+    `ridge` (P,): of the metric. `limit`, `growth`: where the second power begins, and the rate at
+    which it grows exponentially. `cubic` (P, P (P + 1) / 2): of the third order: a sixth of the sum
+    of third derivatives. Empty for the second.
     """
 
     ridge: Any
@@ -452,12 +428,7 @@ class Taylor(ExpansionBound):
 def table_of(near: np.ndarray, beyond: np.ndarray, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return constants of rows, in the places that `ROW` says, float64.
 
-    Parameters
-    ----------
-    near, beyond : ndarray, shape (n,)
-    eta : ndarray, shape (n, K)
-        Predictors at the anchor.
-    y : ndarray, shape (n,) or (n, 1 + R)
+    `near`, `beyond` (n,). `eta` (n, K): predictors at the anchor. `y` (n,) or (n, 1 + R).
     """
     outcome, *row_data = y.reshape(len(y), -1).T
     columns = [near, beyond, outcome, *eta.T, *row_data]

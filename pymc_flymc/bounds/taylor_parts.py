@@ -278,12 +278,7 @@ class TaylorInParts(ExpansionBound):
     (6 T_k)`. In a softmax :math:`\rho` is the range of all predictors and zero, which is at most
     the sum of the :math:`|u_k|`, over the sum of the :math:`T_k`.
 
-    Parameters
-    ----------
-    n_sparse : int
-        Number of sparse columns, Q.
-    n_predictors : int
-        K.
+    `n_sparse`: number of sparse columns, Q. `n_predictors`: K.
     """
 
     name = "Taylor"

@@ -11,7 +11,7 @@ from pymc_flymc.bounds.bound import EPSILONS, AllRows, rounding_error
 from pymc_flymc.bounds.scaled_taylor import ScaledTaylor, ScaledTaylorInParts
 from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
-from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.errors import UnsupportedModelError, check_object
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.graphs.tools import plain_function
 from pymc_flymc.kernels.geometry import dense_geometry
@@ -22,7 +22,6 @@ from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.passes import likelihood_pass
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing
-from pymc_flymc.settings import check_object
 
 #: Distances from the anchor at which bounds are evaluated, in units of the Laplace approximation.
 SCALES = (0.0, 0.01, 0.1, 1.0, 1.0, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -162,10 +161,8 @@ def check_declared(problem: Problem, bound: Bound) -> None:
     What such objects declare may depend on attributes that change, so no result is kept. Families
     and bounds of this package are checked by its tests instead.
 
-    Raises
-    ------
-    UnsupportedModelError
-        If the likelihood is not log-concave though it says so, or if the bound is violated.
+    Raises UnsupportedModelError if the likelihood is not log-concave though it says so, or if the
+    bound is violated.
     """
     family, likelihood = unweighted(problem.likelihood), problem.likelihood
     if isinstance(bound, AllRows) or (_is_ours(family) and _is_ours(bound)):

@@ -4,6 +4,8 @@ import contextlib
 import ctypes
 import warnings
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -147,10 +149,32 @@ UNCHECKED: frozenset[CodeType] = frozenset(
 )
 
 _cache = "the package needs a folder that can be written to"
-UserProvidedCacheLocator = private("numba.core.caching:UserProvidedCacheLocator", _cache)
+_Locator = private("numba.core.caching:UserProvidedCacheLocator", _cache)
 _locators = private("numba.core.caching:CacheImpl._locator_classes", _cache)
 
 
+class _BesidePyTensor(_Locator):  # type: ignore[misc, valid-type]
+    """Keeps compiled code beside PyTensor's own, if no other folder can be written to.
+
+    Without it numba would raise an error when a cached function is defined, which is on import.
+    """
+
+    def __init__(self, py_func: Any, py_file: str) -> None:
+        super().__init__(py_func, py_file)
+        folder = Path(import_module("pytensor").config.compiledir)
+        self._cache_path = str(folder / self.get_suitable_cache_subpath(py_file))
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        """Return where a function is kept, or None if it does not belong to the package."""
+        if not Path(py_file).is_relative_to(Path(__file__).parents[1]):
+            return None
+        locator = cls(py_func, py_file)
+        locator.ensure_cache_path()
+        return locator
+
+
+_locators.append(_BesidePyTensor)
 _Cache = private("numba.core.caching:FunctionCache", _cache)
 
 
@@ -186,11 +210,6 @@ def keep_on_disk(dispatcher: Any) -> None:
     """Cache compiled code as numba's ``cache=True`` does, but compile again what cannot be read."""
     if not DISABLE_JIT:
         dispatcher._cache = _ForgivingCache(dispatcher.py_func)
-
-
-def add_locator(locator: type) -> None:
-    """Register one more class, the last, that numba asks for a folder for compiled code."""
-    _locators.append(locator)
 
 
 def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, types.Type | None]:
@@ -269,7 +288,7 @@ def _viewer() -> Callable[..., Any]:
     def view(typingctx, record):
         """Return a non-owning view of the record: its arrays without their reference counts."""
         # Numba counts references, atomically, to each array wherever it is read from a record (not
-        # to records themselves, see `numba_compilers`). The caller of a kernel holds the arrays
+        # to records themselves, see `_CountsOfArrays`). The caller of a kernel holds the arrays
         # while it runs, so that no counts are needed.
         return record(record), codegen
 

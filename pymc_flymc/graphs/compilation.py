@@ -16,13 +16,17 @@ from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import cache_key, keep_as, rewrites, unwrapped
 from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.kernels.native import (
+    DENSITY,
+    GRADIENT,
     LOG_FACTOR,
     LOG_FACTOR_GRADIENT,
+    N_SHARED,
+    VJP,
     NativeFunction,
+    NativeGraph,
     environment,
     version_of,
 )
-from pymc_flymc.kernels.native_graphs import DENSITY, GRADIENT, N_SHARED, VJP, NativeGraph
 
 #: Rewrites of PyTensor that graphs of rows do without. The first two turn products of exponentials
 #: into exponentials of sums: in a gradient these are products of any two of K classes. The others

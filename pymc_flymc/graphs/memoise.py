@@ -9,8 +9,8 @@ from pytensor.graph.traversal import graph_inputs
 
 from pymc_flymc.compat.pytensor import FrozenFunctionGraph
 from pymc_flymc.graphs.content_hash import arrays_of, content_hash
-from pymc_flymc.locks import compiling_lock
 from pymc_flymc.reporting import COMPILING, doing
+from pymc_flymc.threads import compiling_lock
 
 #: Number of results that are kept, enough for about ten models; the least recently used goes first.
 KEPT = 200

@@ -1,8 +1,8 @@
 """Native transition kernels. All leave the joint distribution of (theta, z) invariant.
 
 Read the modules in this order. `layout` gives places in the arrays that kernels are given, and
-`native` compiles them. `rows` are predictors of rows, and `factors` reads likelihoods.
-`native_graphs` is the model's density, with `collapsed` sums; `geometry` the coordinates, with
+`native` compiles them, and calls the model's density. `rows` are predictors of rows, and `factors`
+reads likelihoods. `collapsed` are sums of bounds; `geometry` the coordinates, with
 `following`, and `posterior` all of these together, with the conditional Metropolis test.
 `brightness` is the set of bright rows; `sweeps` update z given theta, with `dark_rates`. Then the
 kernels: `metropolis` and `slice`; `hamiltonian`, with `trajectory`; `joint`, with

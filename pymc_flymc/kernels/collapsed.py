@@ -96,12 +96,8 @@ def quadratic_kernel(u, statistics, has_header, out):
 class PackedShift(NamedTuple):
     """What is packed of a common shift, one after the other.
 
-    Attributes
-    ----------
-    lengths : ndarray, shape (2,)
-        Of sources and targets.
-    sources, weights, targets : ndarray
-        Numbers of effects. The weights of the sources sum to one.
+    `lengths` (2,): of sources and targets. `sources`, `weights`, `targets`: numbers of effects. The
+    weights of the sources sum to one.
     """
 
     lengths: np.ndarray
@@ -113,10 +109,7 @@ class PackedShift(NamedTuple):
 class PackedEffects(NamedTuple):
     """What is packed of each effect, vectors of Q.
 
-    Attributes
-    ----------
-    limit, scale, growth : ndarray
-        Of its powers.
+    `limit`, `scale`, `growth`: of its powers.
     """
 
     limit: np.ndarray
@@ -222,13 +215,8 @@ def _add_slopes(slopes, packed, m, out):
 def radius_powers(u, packed, shared):
     """Write the powers of each part's radius, which rows share.
 
-    Parameters
-    ----------
-    u : ndarray, shape (P,)
-        Distance of the coefficients from the anchor.
-    packed : ndarray
-    shared : ndarray, shape (2 + 2 Q,)
-        The powers, in the places that `PARTS_SHARED` says.
+    `u` (P,): distance of the coefficients from the anchor. `shared` (2 + 2 Q,): the powers, in the
+    places that `PARTS_SHARED` says.
     """
     q, k = int(packed[HEADER.n_effects]), int(packed[HEADER.n_predictors])
     m, ordered = u.shape[0] - q, np.empty(u.shape[0])

@@ -131,12 +131,8 @@ class Geometry(NamedTuple):
     def rescaled(self, factors: np.ndarray, root: np.ndarray) -> Geometry:
         """Return coordinates for draws of v with a variance other than one.
 
-        Parameters
-        ----------
-        factors : ndarray, shape (D - M,)
-            Sds of the diagonal elements.
-        root : ndarray, shape (M, M)
-            Cholesky factor of the covariance of the dense ones.
+        `factors` (D - M,): sds of the diagonal elements. `root` (M, M): Cholesky factor of the
+        covariance of the dense ones.
         """
         mixing = [each * factors[before] for _, before, each in self._mixed()]
         changed = self._replace(

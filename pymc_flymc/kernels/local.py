@@ -17,11 +17,13 @@ from pymc_flymc.kernels.native import (
     IntVector,
     Matrix,
     Vector,
+    add_vjp,
+    call_density,
     call_log_factor,
+    call_vjp,
     kernel,
     kernel_part,
 )
-from pymc_flymc.kernels.native_graphs import add_vjp, call_density, call_vjp
 from pymc_flymc.kernels.posterior import (
     Chain,
     accept_conditional_update,

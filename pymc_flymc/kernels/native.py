@@ -1,22 +1,16 @@
-"""How native code is compiled, called and kept: records, generators, keys on disk."""
+"""How native code is compiled, called and kept: records, generators, keys on disk, densities."""
 
 from __future__ import annotations
 
-import atexit
 import functools
 import hashlib
-import multiprocessing
 import os
 import re
-import shutil
-import stat
-import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import llvmlite
 import numba
@@ -27,13 +21,11 @@ from pymc_flymc.compat.numba import (
     DISABLE_JIT,
     KernelCompiler,
     PartCompiler,
-    UserProvidedCacheLocator,
-    add_locator,
     address_of,
     keep_on_disk,
     native_caller,
 )
-from pymc_flymc.reporting import log
+from pymc_flymc.kernels.layout import POWERS
 
 
 def vector(dtype: types.Type = types.float64) -> types.Array:
@@ -171,50 +163,6 @@ def _imported(path: Path) -> frozenset[Path]:
     return frozenset(file for file in found if file.parent != PACKAGE)
 
 
-class _InTemporaryFolder(UserProvidedCacheLocator):
-    """Keep compiled code elsewhere if neither the package's folder nor a home can be written to."""
-
-    # Without it numba would raise an error when a cached function is defined, which is on import.
-
-    def __init__(self, py_func: Any, py_file: str) -> None:
-        super().__init__(py_func, py_file)
-        self._cache_path = str(_temporary_folder() / self.get_suitable_cache_subpath(py_file))
-
-    @classmethod
-    def from_function(cls, py_func: Any, py_file: str) -> _InTemporaryFolder | None:
-        """Return where a function is kept, or None if it does not belong to the package."""
-        if not Path(py_file).is_relative_to(PACKAGE):
-            return None
-        locator = cls(py_func, py_file)
-        locator.ensure_cache_path()
-        return locator
-
-
-add_locator(_InTemporaryFolder)
-
-
-@functools.cache
-def _temporary_folder() -> Path:
-    """Return a folder that only this user can write to, the same one each time, and log it."""
-    # If somebody else has a folder of that name, it is a new one, removed when Python ends.
-    user = os.getuid() if hasattr(os, "getuid") else None
-    path = Path(tempfile.gettempdir(), f"pymc-flymc-{user}")
-    with suppress(FileExistsError):
-        path.mkdir(mode=0o700)
-    found = path.lstat()
-    # Users who can write to the folder could make this user run their code.
-    open_to_others = user is not None and (found.st_uid != user or found.st_mode & 0o022 != 0)
-    if open_to_others or not stat.S_ISDIR(found.st_mode):
-        path = Path(tempfile.mkdtemp(prefix="pymc-flymc-"))
-        atexit.register(shutil.rmtree, path, ignore_errors=True)
-    if multiprocessing.parent_process() is None:
-        log.warning(
-            f"compiled code is kept in {path}, for neither the package's folder nor one at home "
-            "can be written to; the environment variable NUMBA_CACHE_DIR names another"
-        )
-    return path
-
-
 #: ``log_factor(eta, constants, shared, out)`` writes the log factor of each row, from the rows'
 #: predictors and constants, and from the numbers that all rows share.
 LOG_FACTOR = types.void(matrix, matrix, vector(), vector())
@@ -310,3 +258,150 @@ kernel_part = functools.partial(
 #: A function that is called for each row is always inlined: a call would pass each field of the
 #: rows' record, about sixty numbers, which takes a hundred times as long as a row's rate.
 row_part = functools.partial(kernel_part, forceinline=True)
+
+
+#: Number of scalars that a density returns in addition to its coefficients and value: what the
+#: bound shares with all rows at this theta (nothing, or two powers of a radius), and zeros. Scalars
+#: come in registers; an array would have to be allocated.
+N_SHARED = len(POWERS)
+
+#: Message on outputs of a wrong length, which would overrun an array; no graph here has them.
+LENGTHS = "a density's coefficients or gradient do not have the length of a chain's"
+
+# A result may be a view: it is read by its strides.
+_vector = types.Array(types.float64, 1, "A")
+_numbers = [types.float64] * (1 + N_SHARED)
+
+#: ``(theta, statistics) -> w, log density, shared...``
+DENSITY = types.Tuple([_vector, *_numbers])(vector(), vector())
+#: ``(theta, statistics) -> w and shared numbers, gradient in theta, slope, log density``: the
+#: slope in w, if there is any, times the Jacobian of w has to be added to the gradient.
+GRADIENT = types.Tuple([_vector, _vector, _vector, types.float64])(vector(), vector())
+#: ``(theta, statistics, slope) -> gradient in theta``: the vector-Jacobian product of a slope
+#: in the coefficients, and in what follows them.
+VJP = types.Tuple([_vector])(vector(), vector(), vector())
+
+
+def _caller(signature: Any) -> Callable[..., Any]:
+    return native_caller(signature.args, signature.return_type, as_tuple=True)
+
+
+_density, _gradient, _vjp = map(_caller, (DENSITY, GRADIENT, VJP))
+
+
+@kernel_part
+def call_density(address, theta, statistics, w_out):
+    """Return the log density at theta; write the coefficients and the shared numbers."""
+    w, log_density, first, second = _density(address, theta, statistics)
+    # An array assignment would compile numba's whole shape-mismatch report: three seconds.
+    n = w.shape[0]
+    if n > w_out.shape[0]:
+        raise ValueError(LENGTHS)
+    for j in range(n):
+        w_out[j] = w[j]
+    for j in range(n, w_out.shape[0]):
+        w_out[j] = first if j == n else second
+    return log_density
+
+
+class Jacobian(NamedTuple):
+    """Jacobian of coefficients that are affine in theta: a sparse matrix by rows."""
+
+    start: Int32Vector  #: Where each row begins, (P + 1,); empty if the Jacobian is not constant.
+    place: Int32Vector  #: Columns of the elements.
+    value: Vector
+
+    @classmethod
+    def of(cls, matrix: np.ndarray | None) -> Jacobian:
+        """Return the elements of a matrix (P, D) that are not zero."""
+        if matrix is None:
+            return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
+        row, place = np.nonzero(matrix)
+        start = np.searchsorted(row, np.arange(len(matrix) + 1))
+        return cls(start.astype(np.int32), place.astype(np.int32), matrix[row, place])
+
+
+@kernel_part
+def add_times(jacobian, slope, out):
+    """Add slope times the Jacobian to out."""
+    for j in range(jacobian.start.shape[0] - 1):
+        for k in range(jacobian.start[j], jacobian.start[j + 1]):
+            out[jacobian.place[k]] += jacobian.value[k] * slope[j]
+
+
+@kernel_part
+def call_density_gradient(address, jacobian, theta, statistics, w_out, out):
+    """Return `call_density`, and write the gradient in theta, too."""
+    w, gradient, slope, log_density = _gradient(address, theta, statistics)
+    if w.shape[0] != w_out.shape[0] or gradient.shape[0] != out.shape[0]:
+        raise ValueError(LENGTHS)
+    for j in range(w.shape[0]):
+        w_out[j] = w[j]
+    for j in range(out.shape[0]):
+        out[j] = gradient[j]
+    if slope.shape[0] > 0:
+        add_times(jacobian, slope, out)
+    return log_density
+
+
+@kernel_part
+def call_vjp(address, jacobian, theta, statistics, slope, out):
+    """Add the gradient in theta that a slope in the coefficients implies."""
+    if jacobian.start.shape[0] > 0:
+        add_times(jacobian, slope, out)
+    else:
+        add_vjp(address, theta, statistics, slope, out)
+
+
+@kernel_part
+def add_vjp(address, theta, statistics, slope, out):
+    """Add a graph's gradient in theta for a slope in the coefficients, or other outputs."""
+    (gradient,) = _vjp(address, theta, statistics, slope)
+    if gradient.shape[0] != out.shape[0]:
+        raise ValueError(LENGTHS)
+    for j in range(out.shape[0]):
+        out[j] += gradient[j]
+
+
+class NativeGraph:
+    """A compiled graph that kernels call by its `address`, which is valid while it exists."""
+
+    def __init__(self, graph: Any, signature: Any) -> None:
+        self._graph, self._signature = graph, signature
+        self.address, returned = address_of(graph, signature.args)
+        if not DISABLE_JIT and not _same(returned, signature.return_type):
+            raise TypeError(f"a graph returns {returned} instead of {signature.return_type}")
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call a density from Python, with the arguments that kernels give after the address."""
+        return _entry(self._signature)(self.address, *arguments)
+
+
+def _same(returned: Any, expected: Any) -> bool:
+    """Return whether types are the same in memory: an array's layout is in its strides."""
+    plain = [_vector if isinstance(t, types.Array) and _is_vector(t) else t for t in returned]
+    return plain == list(expected)
+
+
+def _is_vector(kind: types.Array) -> bool:
+    return kind.ndim == 1 and kind.dtype == types.float64
+
+
+@functools.cache
+def _entry(signature: Any) -> Any:
+    """Return the compiled function that Python calls for the signature of a density."""
+    assert signature in (DENSITY, GRADIENT), "vector-Jacobian products are for kernels"
+    number, v = types.float64, vector()
+    if signature == DENSITY:
+
+        @kernel(number(types.int64, v, v, v))
+        def density(address, theta, statistics, w_out):
+            return call_density(address, theta, statistics, w_out)
+
+        return density
+
+    @kernel(number(types.int64, record_type(Jacobian), v, v, v, v))
+    def density_gradient(address, jacobian, theta, statistics, w_out, out):
+        return call_density_gradient(address, jacobian, theta, statistics, w_out, out)
+
+    return density_gradient

@@ -14,14 +14,16 @@ from pymc_flymc.kernels.factors import Scratch, add_gradients, log_factors
 from pymc_flymc.kernels.geometry import Geometry, unstandardise
 from pymc_flymc.kernels.native import (
     GENERATOR,
+    Jacobian,
     Vector,
+    call_density,
+    call_density_gradient,
     kernel,
     kernel_part,
     record_type,
     vector,
     zeros,
 )
-from pymc_flymc.kernels.native_graphs import Jacobian, call_density, call_density_gradient
 from pymc_flymc.kernels.rows import (
     NO_COLUMNS,
     Rows,
@@ -47,7 +49,7 @@ def _addresses(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
 class Posterior(NamedTuple):
     """What kernels read and never write.
 
-    Functions are addresses, see `native` and `native_graphs`. Gradients and `vjp` are zero for
+    Functions are addresses, see `native`. Gradients and `vjp` are zero for
     kernels that need no gradient, and `density` for the others. With several likelihoods there are
     tuples of log factors and their gradients. There are no shifts if there are no scales.
     """

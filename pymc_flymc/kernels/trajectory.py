@@ -7,8 +7,7 @@ import numpy as np
 from pymc_flymc.kernels.dark_rates import dark_rate
 from pymc_flymc.kernels.factors import add_gradients
 from pymc_flymc.kernels.geometry import standardise_gradient, unstandardise
-from pymc_flymc.kernels.native import Vector, kernel_part, zeros
-from pymc_flymc.kernels.native_graphs import call_density_gradient, call_vjp
+from pymc_flymc.kernels.native import Vector, call_density_gradient, call_vjp, kernel_part, zeros
 from pymc_flymc.kernels.posterior import finite_or_minus_inf
 
 #: Constants of dual averaging (Hoffman & Gelman 2014, section 3.2.1).

@@ -1,9 +1,20 @@
-"""Families of likelihoods that Firefly can sample: one module and one list entry for each."""
+"""Families of likelihoods that Firefly can sample: a list entry for each."""
 
-from pymc_flymc.likelihoods.bernoulli import BernoulliCloglog, BernoulliLogit, BernoulliProbit
+from pymc_flymc.likelihoods.bernoulli import (
+    BernoulliCloglog,
+    BernoulliLogit,
+    BernoulliProbit,
+    BinomialLogit,
+    Geometric,
+)
 from pymc_flymc.likelihoods.beta import Beta, BetaBinomial
-from pymc_flymc.likelihoods.binomial import BinomialLogit, Geometric
-from pymc_flymc.likelihoods.censored_normal import CensoredNormal
+from pymc_flymc.likelihoods.counts import (
+    NegativeBinomialFree,
+    NegativeBinomialLog,
+    PoissonLog,
+    ZeroTruncatedNegativeBinomial,
+    ZeroTruncatedPoisson,
+)
 from pymc_flymc.likelihoods.durations import Durations, GammaFree, WeibullFree
 from pymc_flymc.likelihoods.free_alpha import (
     NegativeBinomialSmooth,
@@ -12,18 +23,17 @@ from pymc_flymc.likelihoods.free_alpha import (
 )
 from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT
-from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
-from pymc_flymc.likelihoods.normal import Normal, SkewNormal, TruncatedNormal
+from pymc_flymc.likelihoods.normal import (
+    CensoredNormal,
+    Normal,
+    SkewNormal,
+    TruncatedNormal,
+    VonMises,
+)
 from pymc_flymc.likelihoods.ordered import OrderedLogit
-from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.scales_by_row import NormalScales, StudentTScales
 from pymc_flymc.likelihoods.softmax import Multinomial, Softmax
-from pymc_flymc.likelihoods.von_mises import VonMises
 from pymc_flymc.likelihoods.zero_inflated import ZeroInflatedPoisson, ZeroInflatedTrials
-from pymc_flymc.likelihoods.zero_truncated import (
-    ZeroTruncatedNegativeBinomial,
-    ZeroTruncatedPoisson,
-)
 
 LIKELIHOODS: list[Likelihood] = [
     BernoulliLogit(),

@@ -18,7 +18,7 @@ from scipy.special import digamma, expit, polygamma
 
 from pymc_flymc.graphs.gammas import log_gamma
 from pymc_flymc.graphs.tools import first_equals, free_inputs
-from pymc_flymc.likelihoods.binomial import BinomialLogit, check_trials
+from pymc_flymc.likelihoods.bernoulli import BinomialLogit, check_trials
 from pymc_flymc.likelihoods.checks import check_parameter, check_values
 from pymc_flymc.likelihoods.family import Family, JointlySmoothFamily
 from pymc_flymc.likelihoods.jets import SOFTPLUS, log_rising_of_exp

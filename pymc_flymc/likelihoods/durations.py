@@ -12,12 +12,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.gammas import log_gamma
-from pymc_flymc.likelihoods.censored_normal import (
-    WITHIN_LIMITS,
-    censoring_of,
-    is_censored,
-    uncensored,
-)
 from pymc_flymc.likelihoods.checks import (
     check_values,
     is_positive,
@@ -28,6 +22,12 @@ from pymc_flymc.likelihoods.family import Family, SmoothFamily
 from pymc_flymc.likelihoods.jets import log_positive
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_log_mean, unreadable
+from pymc_flymc.likelihoods.normal import (
+    WITHIN_LIMITS,
+    censoring_of,
+    is_censored,
+    uncensored,
+)
 from pymc_flymc.likelihoods.products import simplified
 
 _WEIBULL: Any = pm.Weibull.rv_type

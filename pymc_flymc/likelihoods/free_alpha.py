@@ -18,11 +18,17 @@ from pytensor.tensor.random.basic import NegBinomialRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.likelihoods.checks import check_counts
+from pymc_flymc.likelihoods.counts import (
+    NegativeBinomialFree,
+    ZeroTruncated,
+    ZeroTruncatedNegativeBinomial,
+    read_negative_binomial,
+    untruncated,
+)
 from pymc_flymc.likelihoods.family import JointlySmoothFamily, least_far_out
 from pymc_flymc.likelihoods.jets import LOG_POSITIVE, THIRD, Jet, log_positive, log_rising_of_exp
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import as_columns, find_log_mean, unreadable
-from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, read_negative_binomial
 from pymc_flymc.likelihoods.zero_inflated import (
     LARGE,
     ZeroInflated,
@@ -33,11 +39,6 @@ from pymc_flymc.likelihoods.zero_inflated import (
     parts,
     parts_of_inflated,
     third_of_zero,
-)
-from pymc_flymc.likelihoods.zero_truncated import (
-    ZeroTruncated,
-    ZeroTruncatedNegativeBinomial,
-    untruncated,
 )
 
 

@@ -16,7 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import index_of, known_length
-from pymc_flymc.likelihoods.binomial import check_trials
+from pymc_flymc.likelihoods.bernoulli import check_trials
 from pymc_flymc.likelihoods.checks import check_counts, check_values
 from pymc_flymc.likelihoods.likelihood import SOFTMAX, RowParameters
 from pymc_flymc.likelihoods.ordered import is_cumulative

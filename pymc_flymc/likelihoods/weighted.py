@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.likelihoods.binomial import BinomialLogit
+from pymc_flymc.likelihoods.bernoulli import BinomialLogit
 from pymc_flymc.likelihoods.family import Family
 from pymc_flymc.likelihoods.likelihood import (
     LOGISTIC,

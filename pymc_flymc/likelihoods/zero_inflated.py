@@ -14,8 +14,9 @@ from scipy.special import expit
 
 from pymc_flymc.compat.pymc import HurdleRV, MixtureRV
 from pymc_flymc.graphs.tools import evaluate, free_inputs, has_rows_of_data
-from pymc_flymc.likelihoods.binomial import BinomialLogit
+from pymc_flymc.likelihoods.bernoulli import BinomialLogit
 from pymc_flymc.likelihoods.checks import check_parameter
+from pymc_flymc.likelihoods.counts import NegativeBinomialLog, PoissonLog
 from pymc_flymc.likelihoods.family import JointlySmoothFamily, least_far_out
 from pymc_flymc.likelihoods.jets import (
     EXP,
@@ -29,8 +30,6 @@ from pymc_flymc.likelihoods.jets import (
 )
 from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters, outcome
 from pymc_flymc.likelihoods.links import as_columns, find_log_odds, unreadable
-from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
-from pymc_flymc.likelihoods.poisson import PoissonLog
 
 _ZEROS: Any = pm.DiracDelta.rv_type
 

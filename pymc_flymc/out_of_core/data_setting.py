@@ -11,12 +11,12 @@ import numpy as np
 from pymc.model.core import Model
 from pytensor.compile.sharedvalue import SharedVariable
 
+from pymc_flymc.errors import check
 from pymc_flymc.out_of_core.arrays import check_repeatable, is_dask
 from pymc_flymc.out_of_core.columns import ArrayColumn, Column, as_column
 from pymc_flymc.out_of_core.frames import Labels, of_fragments
 from pymc_flymc.out_of_core.source import PARTITION, LocalSource, RowSource
 from pymc_flymc.reporting import log, number_of
-from pymc_flymc.settings import check
 
 #: Least number of partitions of arrays that a cluster reads.
 PARTS = 16

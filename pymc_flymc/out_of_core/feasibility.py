@@ -16,8 +16,7 @@ from pymc_flymc.out_of_core.batch_target import BatchTarget, build_batch_target
 from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import count, doing, log
-from pymc_flymc.sampling.adaptation.base import Adaptation
-from pymc_flymc.sampling.adaptation.metropolis import JOINT
+from pymc_flymc.sampling.adaptation import JOINT, Adaptation
 from pymc_flymc.sampling.proposal_weights import (
     HEAVY,
     LARGEST_WEIGHT,

@@ -15,6 +15,7 @@ from pymc_flymc.kernels.geometry import Geometry, unstandardise
 from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.native import (
     GENERATOR,
+    call_density,
     kernel_part,
     lazy_kernel,
     matrix,
@@ -22,7 +23,6 @@ from pymc_flymc.kernels.native import (
     unwritten,
     vector,
 )
-from pymc_flymc.kernels.native_graphs import call_density
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.target.collapsed_density import collapsed_density

@@ -19,7 +19,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.errors import UnsupportedModelError, check, is_number
 from pymc_flymc.out_of_core.data_setting import of_table, source_of
 from pymc_flymc.out_of_core.design_builder import cast_rows
 from pymc_flymc.out_of_core.frames import labels_of
@@ -28,7 +28,6 @@ from pymc_flymc.out_of_core.stored_model import containers_of
 from pymc_flymc.reading.rows_alone import check_rows_alone
 from pymc_flymc.reporting import reporting
 from pymc_flymc.sampling.diagnostics import evenly
-from pymc_flymc.settings import check, is_number
 
 
 def random_rows(

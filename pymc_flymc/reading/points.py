@@ -9,7 +9,7 @@ import numpy as np
 from pymc.model.core import Model
 
 from pymc_flymc.compat.pymc import make_initial_point_fn
-from pymc_flymc.settings import check
+from pymc_flymc.errors import check
 
 if TYPE_CHECKING:
     from pymc_flymc.reading.flat import Layout

@@ -19,11 +19,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import CustomSymbolicDistRV
 from pymc_flymc.compat.pytensor import inline_ofg_node
+from pymc_flymc.errors import check
 from pymc_flymc.graphs.tools import check_integers, copy_graphs, evaluate, free_inputs
 from pymc_flymc.likelihoods.checks import check_values
 from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.regression.regression import Regression
-from pymc_flymc.settings import check
 
 
 def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> TensorVariable:

@@ -1,11 +1,12 @@
-"""Bounds for a model's likelihoods, and which columns make many rows bright."""
+"""The bounds that a user asks for, those that a step chooses, and advice on columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from pymc_flymc.bounds import (
     BOUNDS,
+    AllRows,
     Bound,
     ExpansionBound,
     Problem,
@@ -13,17 +14,68 @@ from pymc_flymc.bounds import (
     ScaledTaylorInParts,
     Taylor,
     TaylorInParts,
+    is_bound,
     is_for_joint_moves,
 )
-from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.errors import UnsupportedModelError, check_object
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.order import first_largest, n_largest
 from pymc_flymc.reading.flat import DensityGraph, Layout
 from pymc_flymc.regression.matrices import LARGEST_DENSE
+from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.diagnostics import evenly
 from pymc_flymc.sampling.sampler import SamplingTask
 from pymc_flymc.target.target import MOSTLY, Target
+
+#: A bound for all likelihoods, or a dict of bounds by the names of observed variables.
+BoundSetting = Bound | str | None | Mapping[str, Bound | str | None]
+
+
+def check_bound_setting(bound: object) -> None:
+    """Refuse settings other than a bound, None, "auto", or a dict of these."""
+    for name, each in bound.items() if isinstance(bound, Mapping) else [("", bound)]:
+        if each is not None and not (isinstance(each, str) and each == "auto"):
+            setting = f"bound[{name!r}]" if name else "bound"
+            check_object(setting, each, is_bound, "a bound, such as Taylor(), None or 'auto'")
+
+
+def bounds_asked(bound: BoundSetting, regressions: Sequence[Regression]) -> list[Bound | str]:
+    """Return the bound asked for each likelihood of a model, or "auto", before any pass over data.
+
+    Raises ValueError if a bound does not support its likelihood.
+    """
+    settings = settings_of(bound, [regression.name for regression in regressions])
+    for regression, asked in zip(regressions, settings, strict=True):
+        if not (isinstance(asked, str) or asked.supports(regression.likelihood)):
+            raise ValueError(
+                f"the {asked.name} bound is not one on {regression.likelihood.name} likelihoods, "
+                f"such as that of {regression.name!r}; bound='auto' takes one that is"
+            )
+    return settings
+
+
+def settings_of(bound: BoundSetting, names: Sequence[str]) -> list[Bound | str]:
+    """Return the bound asked for each likelihood, or "auto".
+
+    Raises ValueError if one is asked for a variable that is not among them, or if only some have
+    none.
+    """
+    if not isinstance(bound, Mapping):
+        return [AllRows() if bound is None else bound] * len(names)
+    for name in bound:
+        if name not in names:
+            raise ValueError(
+                f"bound= names {name!r}; the observed variables whose rows are subsampled are "
+                f"{', '.join(map(repr, names))}"
+            )
+    settings = [bound.get(name, "auto") for name in names]
+    if None in settings and any(setting is not None for setting in settings):
+        # The brightness of all rows is resampled in the same way; without a bound there is none.
+        alone = names[settings.index(None)]
+        raise ValueError(f"bound=None is for all likelihoods or for none, not for {alone!r} alone")
+    return [AllRows() if setting is None else setting for setting in settings]
+
 
 #: Bright rows are mentioned from this number on, and from this number for each coefficient:
 #: concentrated posteriors have a few bright rows for each.
@@ -48,12 +100,7 @@ def advice_on_columns(
 
     Or one on the number of rows, where all are read and these are few.
 
-    Parameters
-    ----------
-    target : Target
-    problems : sequence of Problem
-    graph, layout
-        Of the model: columns are named after the parameters that multiply them.
+    `graph`, `layout`: of the model: columns are named after the parameters that multiply them.
     """
     start, each = 0, sum(len(part.X) for part in target.data.parts) / layout.size
     if not target.subsamples and each < FEW_ROWS:

@@ -30,15 +30,9 @@ NEAREST = 0.1
 class FireflyChain:
     """Mutable state of one chain over a `Target`, and the kernels that advance it.
 
-    Parameters
-    ----------
-    target : Target
-    resampling : ImplicitResampling or ExplicitResampling
-    kernel_parameters : NamedTuple
-        Settings of the target's kernel as a chain starts with them. Those that are arrays may be
-        adapted; the kernel adapts them itself while ``kernel_parameters.gain[0]`` is not zero.
-    anchor : Anchor, optional
-        The target's anchor, if it is not the step's first.
+    `kernel_parameters`: settings of the target's kernel as a chain starts with them. Those that are
+    arrays may be adapted; the kernel adapts them itself while ``kernel_parameters.gain[0]`` is not
+    zero. `anchor`: the target's anchor, if it is not the step's first.
     """
 
     def __init__(
@@ -154,10 +148,7 @@ class FireflyChain:
     def advance(self, rng: np.random.Generator, n: int, gain: float) -> float:
         """Make n transitions; return the mean acceptance probability.
 
-        Parameters
-        ----------
-        gain : float
-            Robbins-Monro gain of the adaptation of the scales; zero after tuning.
+        `gain`: Robbins-Monro gain of the adaptation of the scales; zero after tuning.
         """
         self.kernel_parameters.gain[0] = gain
         return float(self._run(address_of_generator(rng), n, *self._arguments()))

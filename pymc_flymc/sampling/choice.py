@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_flymc.bounds import ExpansionBound, Problem, Taylor, is_for_joint_moves
-from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.errors import UnsupportedModelError, check_choice
 from pymc_flymc.likelihoods.likelihood import LOG_SCALE
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.regression import names_of
@@ -18,11 +18,11 @@ from pymc_flymc.sampling.adaptation import (
     JOINT,
     LOCAL,
     METROPOLIS,
+    PROPOSALS,
     SURROGATE,
+    Adaptation,
     spec_of,
 )
-from pymc_flymc.sampling.adaptation.base import Adaptation
-from pymc_flymc.sampling.adaptation.metropolis import PROPOSALS
 from pymc_flymc.sampling.bound_choice import (
     WITH_EFFECTS,
     conditional_bounds,
@@ -40,7 +40,6 @@ from pymc_flymc.sampling.proposal_weights import (
     weigh_joint_moves,
 )
 from pymc_flymc.sampling.sampler import Sampler, SamplingTask
-from pymc_flymc.settings import check_choice
 from pymc_flymc.target.conditionals import effect_places
 from pymc_flymc.target.resampling import Resampling
 

@@ -40,14 +40,9 @@ DEAR = 16_000.0
 class Costs(NamedTuple):
     """What it takes to read rows, and to evaluate the density.
 
-    Attributes
-    ----------
-    seconds : float
-        Of a row that is read in turn. All else is in such rows.
-    bright, drawn : float
-        Of a row that is bright, and of one whose brightness is drawn together with theta.
-    evaluation : float
-        Of the density without rows.
+    `seconds`: of a row that is read in turn. All else is in such rows. `bright`, `drawn`: of a row
+    that is bright, and of one whose brightness is drawn together with theta. `evaluation`: of the
+    density without rows.
     """
 
     seconds: float
@@ -77,11 +72,7 @@ class Costs(NamedTuple):
 def cheap_transitions(target: Target, gradients: int) -> int:
     """Return how many conditional updates, at least one, a draw may have because they are cheap.
 
-    Parameters
-    ----------
-    target : Target
-    gradients : int
-        Of an update; zero if it is a random walk.
+    `gradients`: of an update; zero if it is a random walk.
     """
     return max(1, int(CHEAP / _of_update(target, gradients))) if target.subsamples else 1
 

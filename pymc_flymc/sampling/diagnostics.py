@@ -69,14 +69,8 @@ class Drawn(NamedTuple):
 class ChainDiagnostics:
     """Keeps a few numbers of each draw after tuning, and judges all of them at the last draw.
 
-    Parameters
-    ----------
-    draws : int
-        Number of draws after tuning.
-    names : sequence of str, length K
-        Of the parameters that are looked at.
-    rescaled : ndarray of bool, shape (K,), or bool
-        Whether each is among `SharedScales.moved`; in doubt, yes.
+    `draws`: number of draws after tuning. `names`: of the parameters that are looked at. `rescaled`
+    (K,), or bool: whether each is among `SharedScales.moved`; in doubt, yes.
     """
 
     def __init__(
@@ -89,11 +83,7 @@ class ChainDiagnostics:
     def statistics(self, chain: Any, before: np.ndarray) -> dict[str, Any]:
         """Return `STATISTICS` of a draw, but for the warning.
 
-        Parameters
-        ----------
-        chain : FireflyChain or BatchChain
-        before : ndarray, shape (D,)
-            Parameters before the draw.
+        `before` (D,): parameters before the draw.
         """
         v = chain.state.v
         return {
@@ -108,14 +98,8 @@ class ChainDiagnostics:
     ) -> SamplerWarning | None:
         """Return the warning that goes with a draw.
 
-        Parameters
-        ----------
-        statistics : dict
-            Of the draw.
-        parameters : ndarray, shape (K,)
-            Not changed later.
-        tuning : bool
-            Whether the chain still tunes, in which case nothing is kept.
+        `statistics`: of the draw. `parameters` (K,): not changed later. `tuning`: whether the chain
+        still tunes, in which case nothing is kept.
         """
         if tuning:
             return None
@@ -200,10 +184,8 @@ class ChainDiagnostics:
 def tail_index(log_weights: np.ndarray) -> float:
     """Return the Pareto index of a chain's weights, NaN if they are few or none stands out.
 
-    Parameters
-    ----------
-    log_weights : ndarray, shape (n,)
-        Of the states that the chain has come to; those that are not finite are left out.
+    `log_weights` (n,): of the states that the chain has come to; those that are not finite are left
+    out.
     """
     known = log_weights[np.isfinite(log_weights)]
     if len(known) < ENOUGH or known.max() - np.median(known) < np.log(OUTSTANDING):

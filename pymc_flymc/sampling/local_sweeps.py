@@ -7,7 +7,7 @@ import numpy as np
 from pymc_flymc.bounds import Bound, FreeJaakkolaJordan, JaakkolaJordan, Tangent
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.layout import MOMENTS
-from pymc_flymc.sampling.adaptation.base import Adaptation
+from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.sampler import Sampler, SamplingTask
 from pymc_flymc.target.conditionals import WHO
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling

@@ -38,13 +38,9 @@ LARGEST_WEIGHT = 10.0
 class Independence:
     """How well an independence sampler would do, judged by the weights of its proposals.
 
-    Attributes
-    ----------
-    autocorrelation_time : float
-        Draws of the chain that are worth one independent draw.
-    heavy_tails : bool
-        Whether the posterior is too far from the proposal distribution: some weights stand out,
-        and their Pareto index (Vehtari et al. 2024) says that they have no finite variance.
+    `autocorrelation_time`: draws of the chain that are worth one independent draw. `heavy_tails`:
+    whether the posterior is too far from the proposal distribution: some weights stand out, and
+    their Pareto index (Vehtari et al. 2024) says that they have no finite variance.
     """
 
     autocorrelation_time: float
@@ -88,10 +84,7 @@ def weigh_approximation(
 ) -> Independence:
     """Weigh standardised coordinates, shape (K, D), by the model with its rows expanded.
 
-    Parameters
-    ----------
-    log_density : ndarray, shape (K,)
-        Of the distribution that they were drawn from.
+    `log_density` (K,): of the distribution that they were drawn from.
     """
     statistics = anchor.expansion.pack()
     evaluated = (density(anchor.geometry.unstandardise(each), statistics) for each in v)
@@ -104,14 +97,8 @@ def weigh_joint_moves(
 ) -> tuple[Independence, float]:
     """Weigh independent proposals of (theta, z), and count the rows that one reads.
 
-    Parameters
-    ----------
-    sampler : Sampler
-        Of joint moves.
-    others : ndarray, shape (F,)
-    costs : Costs
-    limit : float
-        What proposals after the first `FEWEST` may cost, in rows read in turn.
+    `sampler`: of joint moves. `others` (F,). `limit`: what proposals after the first `FEWEST` may
+    cost, in rows read in turn.
     """
     rng = np.random.default_rng(SEED)
     n_parameters = len(sampler.target.geometry.centre)
@@ -175,13 +162,8 @@ def warn_of_heavy_tails(task: SamplingTask, sampler: Sampler) -> None:
 def rows_in_heavy_tails(sampler: Sampler, others: np.ndarray, limit: float) -> float | None:
     """Return how many rows are bright where weights are too large far out, or None.
 
-    Parameters
-    ----------
-    sampler : Sampler
-        Of joint or surrogate moves. Rows that it treats exactly do not count.
-    others : ndarray, shape (F,)
-    limit : float
-        Rows that may be read. Once they have been, no further directions are looked at.
+    `sampler`: of joint or surrogate moves. Rows that it treats exactly do not count. `others` (F,).
+    `limit`: rows that may be read. Once they have been, no further directions are looked at.
     """
     rng, chain = np.random.default_rng(SEED), sampler.new_chain()
     chain.set_others(others)
@@ -208,14 +190,8 @@ def rows_in_heavy_tails(sampler: Sampler, others: np.ndarray, limit: float) -> f
 def heavier_than_normal(target: Target, others: np.ndarray, limit: float) -> bool:
     """Return whether the posterior is much heavier far out than the normal density at its centre.
 
-    Parameters
-    ----------
-    target : Target
-        Of conditional updates.
-    others : ndarray, shape (F,)
-    limit : float
-        Rows that may be read: all of them at the centre and in each direction. Once no pass is
-        left, no further directions are looked at.
+    `target`: of conditional updates. `others` (F,). `limit`: rows that may be read: all of them at
+    the centre and in each direction. Once no pass is left, no further directions are looked at.
     """
     density = LogDensity(target, others)
     rows = 2 * density.n_rows  # at the centre and at one point

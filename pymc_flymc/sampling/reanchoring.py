@@ -11,7 +11,6 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.bounds import Problem
-from pymc_flymc.locks import reading_lock
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.matrices import BLOCK
 from pymc_flymc.regression.passes import iterate_rows
@@ -21,6 +20,7 @@ from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.target.data import SharedArray, design_of
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target, target_at
+from pymc_flymc.threads import reading_lock
 
 #: A new anchor costs two passes over the data. It must leave less than this share of the bright
 #: rows, and of the mean square of the predictors' distance from where bounds touch.
@@ -33,17 +33,9 @@ FEW_ROWS = 30.0
 class Anchors:
     """Decides whether a chain needs another anchor, and builds targets at anchors.
 
-    Attributes
-    ----------
-    target : Target
-        The first one, at the anchor found before sampling. Its rows serve all others.
-    w : ndarray, shape (P,)
-        Where its bounds touch: coefficients of all likelihoods.
-    names : tuple of str
-        Names of the observed variables, one for each likelihood, as with what follows.
-    y : tuple of SharedArray
-    layout : Layout
-    resampling : Resampling
+    `target`: the first one, at the anchor found before sampling. Its rows serve all others. `w`
+    (P,): where its bounds touch: coefficients of all likelihoods. `names`: names of the observed
+    variables, one for each likelihood, as with what follows.
     """
 
     target: Target
@@ -76,12 +68,8 @@ class Anchors:
         only: bounds are built at the mean only if the draws keep away from where the bounds touch
         now.
 
-        Parameters
-        ----------
-        draws : ndarray, shape (n, D)
-            Unconstrained parameters of a tuning window.
-        bright : float
-            Mean number of bright rows in the window.
+        `draws` (n, D): unconstrained parameters of a tuning window. `bright`: mean number of bright
+        rows in the window.
         """
         target = chain.target
         if not target.subsamples or not self._pays(bright, 0.0):

@@ -9,7 +9,7 @@ import numpy as np
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.sampling.adaptation.base import Adaptation
+from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.reanchoring import Anchors
 from pymc_flymc.sampling.tuning import Tuning
@@ -24,16 +24,8 @@ ENOUGH_DRAWS = 20
 class Sampler:
     """Makes chains, and lets them learn while they tune.
 
-    Attributes
-    ----------
-    target : Target or BatchTarget
-        At the first anchor.
-    adaptation : Adaptation
-    brightness : ImplicitResampling or ExplicitResampling
-    transitions : int, optional
-        Of (theta, z) in a draw; by default they are learnt.
-    anchors : Anchors, optional
-        None if the anchor stays where it is.
+    `target`: at the first anchor. `transitions`: of (theta, z) in a draw; by default they are
+    learnt. `anchors`: none if the anchor stays where it is.
     """
 
     target: Any
@@ -76,10 +68,7 @@ class Sampler:
     ) -> None:
         """Start a chain at given unconstrained parameters, or else dispersed around the anchor.
 
-        Raises
-        ------
-        ValueError
-            If the density is zero there.
+        Raises ValueError if the density is zero there.
         """
         if theta is None:
             if not chain.start_dispersed(rng):
@@ -154,15 +143,8 @@ class Sampler:
 class SamplingTask:
     """A model that has been read, at its anchor, and the bounds that were asked for.
 
-    Attributes
-    ----------
-    graph : DensityGraph
-    problems : sequence of Problem
-        One for each likelihood.
-    bounds : sequence of Bound or str
-        What was asked for each of these: a bound, or "auto".
-    others : ndarray, shape (F,)
-        Variables of other step methods, at the model's initial point.
+    `problems`: one for each likelihood. `bounds`: what was asked for each of these: a bound, or
+    "auto". `others` (F,): variables of other step methods, at the model's initial point.
     """
 
     graph: DensityGraph
@@ -180,18 +162,8 @@ class SamplingTask:
     ) -> Sampler:
         """Build what samples by a kernel under bounds, in one pass over the data.
 
-        Parameters
-        ----------
-        bounds : sequence of Bound
-            One for each likelihood.
-        adaptation : Adaptation
-            Of the kernel.
-        brightness : ImplicitResampling or ExplicitResampling, optional
-            That of the adaptation by default.
-        transitions : int, optional
-            As of `Sampler`.
-        n_exact : int
-            As of `build_target`.
+        `bounds`: one for each likelihood. `adaptation`: of the kernel. `brightness`: that of the
+        adaptation by default. `transitions`: as of `Sampler`. `n_exact`: as of `build_target`.
         """
         brightness = brightness or adaptation.usual_brightness(self.problems[0].anchor.geometry)
         settings = brightness, len(self.others), adaptation.spec, n_exact

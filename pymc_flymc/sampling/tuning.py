@@ -40,12 +40,8 @@ def isotropic_geometry(geometry: Geometry) -> Geometry:
 def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
     """Coordinates in which draws would be about N(0, I).
 
-    Parameters
-    ----------
-    geometry : Geometry
-        The coordinates of the draws.
-    draws : ndarray, shape (n, D)
-        A chain's standardised coordinates while it tuned.
+    `geometry`: the coordinates of the draws. `draws` (n, D): a chain's standardised coordinates
+    while it tuned.
     """
     n, mean = len(draws), draws.mean(axis=0)
     draws, centre = draws - mean, geometry.centre + geometry.spread(n / (n + CONFIRMING) * mean)

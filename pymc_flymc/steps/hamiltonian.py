@@ -11,11 +11,11 @@ from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
-from pymc_flymc.settings import check, check_choice, is_number
+from pymc_flymc.errors import check, check_choice, is_number
 from pymc_flymc.steps.step import FireflyStep
 
 if TYPE_CHECKING:
-    from pymc_flymc.bounds.setting import BoundSetting
+    from pymc_flymc.sampling.bound_choice import BoundSetting
     from pymc_flymc.sampling.sampler import Sampler, SamplingTask
     from pymc_flymc.target.resampling import Resampling
 
@@ -119,7 +119,7 @@ class FireflyHMC(FireflyStep):
         self._length, self._target_accept, self._metric = length, float(target_accept), metric
 
     def _choose(self, task: SamplingTask) -> Sampler:
-        from pymc_flymc.sampling.adaptation.hamiltonian import HamiltonianAdaptation
+        from pymc_flymc.sampling.adaptation import HamiltonianAdaptation
         from pymc_flymc.sampling.choice import conditional_sampler
 
         if self._metric == "dense" and len(task.problems[0].anchor.geometry.diagonal):

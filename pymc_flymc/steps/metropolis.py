@@ -14,7 +14,7 @@ from pymc.util import RandomGenerator
 from pymc_flymc.steps.step import FireflyStep
 
 if TYPE_CHECKING:
-    from pymc_flymc.bounds.setting import BoundSetting
+    from pymc_flymc.sampling.bound_choice import BoundSetting
     from pymc_flymc.sampling.sampler import Sampler, SamplingTask
     from pymc_flymc.target.resampling import Resampling
 

@@ -40,10 +40,7 @@ def start_is_given(model: Model, variables: Sequence[Any]) -> bool:
     They may be those of the model's initial point, so the point itself does not tell. A name such
     as "prior" is not a value: PyMC makes a value of it.
 
-    Parameters
-    ----------
-    variables : sequence of TensorVariable
-        Value variables of a step.
+    `variables`: value variables of a step.
     """
     names = {str(model.values_to_rvs[each].name) for each in variables}
     initvals = (arguments_of_sample() or {}).get("initvals")

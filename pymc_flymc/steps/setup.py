@@ -23,7 +23,6 @@ from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.anchor.moving_shifts import find_shifts
 from pymc_flymc.anchor.other_modes import warn_of_other_modes
 from pymc_flymc.bounds import Problem
-from pymc_flymc.bounds.setting import BoundSetting, bounds_asked
 from pymc_flymc.bounds.validity import check_declared
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.shared_scales import SharedScales
@@ -33,7 +32,7 @@ from pymc_flymc.reading.points import anchor_point, check_start, complete_point
 from pymc_flymc.reading.scaled_effects import find_non_centred_effects, find_shared_scales
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import Stopwatch, log
-from pymc_flymc.sampling.bound_choice import advice_on_columns
+from pymc_flymc.sampling.bound_choice import BoundSetting, advice_on_columns, bounds_asked
 from pymc_flymc.sampling.proposal_weights import LogDensity
 from pymc_flymc.sampling.reanchoring import Anchors
 from pymc_flymc.sampling.sampler import Sampler, SamplingTask

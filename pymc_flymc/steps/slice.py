@@ -11,11 +11,11 @@ from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
-from pymc_flymc.settings import check_choice
+from pymc_flymc.errors import check_choice
 from pymc_flymc.steps.step import FireflyStep
 
 if TYPE_CHECKING:
-    from pymc_flymc.bounds.setting import BoundSetting
+    from pymc_flymc.sampling.bound_choice import BoundSetting
     from pymc_flymc.sampling.sampler import Sampler, SamplingTask
     from pymc_flymc.target.resampling import Resampling
 
@@ -93,7 +93,7 @@ class FireflySlice(FireflyStep):
         self._build(*common)
 
     def _choose(self, task: SamplingTask) -> Sampler:
-        from pymc_flymc.sampling.adaptation.slice import SliceAdaptation
+        from pymc_flymc.sampling.adaptation import SliceAdaptation
         from pymc_flymc.sampling.choice import conditional_sampler
 
         adaptation = SliceAdaptation(self._direction)

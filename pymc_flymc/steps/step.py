@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pymc.blocking import PointType, StatsType
 from pymc.model import Model, modelcontext
-from pymc.step_methods.compound import BlockedStep
+from pymc.step_methods.compound import BlockedStep, StepMethodState
+from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor import config
+from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.compat.pymc import ProgressColumns, chains_are_running
-from pymc_flymc.errors import warn
-from pymc_flymc.locks import reading_lock
+from pymc_flymc.compat.pymc import CONSTRUCTION, ProgressColumns, SavedState, chains_are_running
+from pymc_flymc.errors import check, check_object, is_positive_integer, warn
 from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import TIMES, Stopwatch, log, reported, reporting
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
@@ -30,16 +32,17 @@ from pymc_flymc.steps.running import (
     start_is_given,
     warn_of_recording,
 )
-from pymc_flymc.steps.saved import SavableStep
+from pymc_flymc.threads import one_blas_thread, reading_lock
 
 if TYPE_CHECKING:
+    from pymc_flymc.anchor.anchor import Anchor
     from pymc_flymc.bounds import Bound
-    from pymc_flymc.bounds.setting import BoundSetting
-    from pymc_flymc.checkpoint.journal import Journal
+    from pymc_flymc.checkpoint import Journal
     from pymc_flymc.out_of_core.batch_target import BatchTarget
     from pymc_flymc.out_of_core.source import RowSource
     from pymc_flymc.reading.fingerprint import Fingerprint
-    from pymc_flymc.sampling.adaptation.base import Adaptation
+    from pymc_flymc.sampling.adaptation import Adaptation
+    from pymc_flymc.sampling.bound_choice import BoundSetting
     from pymc_flymc.sampling.chain import FireflyChain
     from pymc_flymc.sampling.sampler import Sampler, SamplingTask
     from pymc_flymc.sampling.tuning import Tuning
@@ -47,13 +50,27 @@ if TYPE_CHECKING:
     from pymc_flymc.target.target import Target
 
 
-class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
+#: Attributes that are not pickled.
+_STAYS = CONSTRUCTION, "_chain", "_model", "_fingerprint", "_asked", "_source", "_journal"
+
+
+@dataclass_state
+class FireflyState(StepMethodState):
+    """What a saved sampling state holds; see `FireflyChain.save`."""
+
+    tune: bool
+    tuning: Tuning | None = field(default=None)
+    chain_state: dict[str, Any] | None = field(default=None)
+
+
+class FireflyStep(SavedState, ProgressColumns, BlockedStep):
     """A step method over (parameters, brightness); subclasses define how the parameters move.
 
     Methods import what a built step needs: numba, and most of this package, take as long to import
     as PyMC. So importing a step takes no longer than importing PyMC.
     """
 
+    saved_state = FireflyState
     default_tune_steps = 500
     #: Statistics of all steps; subclasses add their own.
     common_stats: ClassVar[dict[str, Any]] = {
@@ -93,8 +110,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         source: RowSource | None = None,
     ) -> None:
         """Keep the settings, and read the model."""
-        from pymc_flymc.checkpoint.folder import Checkpoint
-        from pymc_flymc.steps.common_settings import check_common
+        from pymc_flymc.checkpoint import Checkpoint
 
         check_common(vars, bound, brightness, transitions, anchor, initial_point, checkpoint)
         self.rng, self.tune = get_random_generator(rng), True
@@ -112,10 +128,9 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     @reading_lock.held()
     def _read(self) -> None:
         """Read the model with its current data, find the anchor and build the target."""
+        from pymc_flymc.checkpoint import identity_of_target
         from pymc_flymc.reading.fingerprint import Fingerprint
-        from pymc_flymc.steps.recording import begin_run, keep_run
         from pymc_flymc.steps.setup import checked_sampler, read
-        from pymc_flymc.threads import one_blas_thread
 
         assert self._model is not None
         if self._fingerprint is not None:
@@ -129,7 +144,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         self._diagnostics = ChainDiagnostics(0, ())
         source, self._watch = self._source, Stopwatch()
         fingerprint = Fingerprint.of(self._model, None if source is None else source.identity)
-        kept = begin_run(self, self._checkpoint, fingerprint)
+        kept = None if self._checkpoint is None else self._checkpoint.begin(self, fingerprint)
         # PyTensor would note for each variable where it was made, in a tenth of the time.
         with one_blas_thread(), config.change_flags(traceback__limit=0):
             reading = read(self._model, *self._asked, source, kept, self._watch)
@@ -141,8 +156,9 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
             sampler = self._choose(reading)
             self._watch.lap("choice_time")
             self.sampler = checked_sampler(sampler, reading)
-        keeps = reading.problems[0].anchor, sampler.target, sampler.adaptation, reading.others
-        self.prepared = keep_run(self._checkpoint, *keeps)
+        self.prepared = identity_of_target(sampler.target, sampler.adaptation, reading.others)
+        if self._checkpoint is not None:
+            self._checkpoint.keep(reading.problems[0].anchor, self.prepared)
         self._watch.lap("check_time")
         self._fingerprint, self.data = fingerprint, fingerprint.content_hash
 
@@ -180,10 +196,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     def _choose(self, task: SamplingTask) -> Sampler:
         """Return the sampler for a task, with the bound that was requested or a good one.
 
-        Parameters
-        ----------
-        task : SamplingTask
-            The model in numbers and graphs, with its anchor.
+        `task`: the model in numbers and graphs, with its anchor.
         """
 
     @property
@@ -203,8 +216,6 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a new chain: nothing of an earlier one remains."""
-        from pymc_flymc.steps.recording import begin_chain
-
         super().setup_chain(rng, tune, draws)
         end_with_parent()
         self._refresh(in_place=True)
@@ -215,7 +226,9 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         self._diagnostics = ChainDiagnostics(draws, names, rescaled)
         self.tune = tune > 0
         self.tuning = self.sampler.new_tuning(tune)
-        self._journal = begin_chain(self, self._checkpoint, self._layout.size, tune, draws)
+        self._journal = None
+        if self._checkpoint is not None:
+            self._journal = self._checkpoint.begin_chain(self, self._layout.size, tune, draws)
         self._interrupts.begin(tune + draws)
         self._watch.begin_chain()
 
@@ -296,3 +309,79 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     def chain(self) -> FireflyChain | None:
         """Return the running chain; None before `setup_chain`, and once data have changed."""
         return self._chain
+
+    @property
+    def chain_state(self) -> dict[str, Any] | None:
+        """Return the state of the running chain, a part of `sampling_state`."""
+        if self._chain is None:
+            return None
+        return self._chain.save() | {"data": self.data, "prepared": self.prepared}
+
+    @chain_state.setter
+    def chain_state(self, saved: dict[str, Any] | None) -> None:
+        # With other data, the saved brightness has no meaning: the chain starts again.
+        if saved is None or saved["data"] != self.data:
+            self._chain = None
+            return
+        # With another bound other rows are bright, and other kernels have other parameters.
+        if saved["prepared"] != self.prepared:
+            raise ValueError(
+                f"{type(self).__name__}: a sampling state is for a step with the settings of the "
+                "one that it was taken from: the same moves, bounds and anchor"
+            )
+        anchor = saved["anchor"]
+        if self._chain is None or not _same(self._chain.anchor, anchor):
+            self._chain = self.sampler.new_chain(anchor)
+        self._chain.restore(saved)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle without the model, which holds the data: they are sent as a file."""
+        self._refresh(in_place=True)
+        state = {k: v for k, v in self.__dict__.items() if k not in _STAYS}
+        return _rebuild, (type(self), state, self.chain_state)
+
+
+def _rebuild(cls: type, state: dict[str, Any], chain_state: dict[str, Any] | None) -> Any:
+    step: Any = object.__new__(cls)
+    step.__dict__.update(state)
+    step._chain = step._model = step._journal = None
+    step.chain_state = chain_state
+    return step
+
+
+def _same(a: Anchor | None, b: Anchor | None) -> bool:
+    """Return whether the anchors of two chains are the same, or both missing."""
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a.theta, b.theta) and np.array_equal(a.w, b.w)
+
+
+def check_common(
+    vars: object,
+    bound: object,
+    brightness: object,
+    transitions: object,
+    anchor: object,
+    initial_point: object,
+    checkpoint: object,
+) -> None:
+    """Refuse settings of the wrong kind; None stands for the default of each."""
+    from pymc_flymc.sampling.bound_choice import check_bound_setting  # late: see `FireflyStep`
+    from pymc_flymc.target.resampling import Resampling
+
+    if vars is not None and not isinstance(vars, str | Variable):
+        expected = "variables or their names (all other settings are named: bound=Taylor())"
+        for each in vars if isinstance(vars, Collection) else [vars]:
+            check(isinstance(each, str | Variable), "vars", expected, each)
+    check_bound_setting(bound)
+    if brightness is not None:
+        expected = "ImplicitResampling(), ExplicitResampling() or None"
+        check_object("brightness", brightness, lambda k: issubclass(k, Resampling), expected)
+    good = transitions is None or is_positive_integer(transitions)
+    check(good, "transitions", "a positive integer or None", transitions)
+    good = anchor is None or isinstance(anchor, Mapping)
+    check(good, "anchor", "a dict of values by names of free variables, or None", anchor)
+    good = initial_point is None or isinstance(initial_point, Mapping)
+    check(good, "initial_point", "a dict like model.initial_point(), or None", initial_point)
+    good = checkpoint is None or isinstance(checkpoint, str | os.PathLike)
+    check(good, "checkpoint", "the path of a folder, or None", checkpoint)

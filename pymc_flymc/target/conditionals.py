@@ -20,7 +20,7 @@ from pymc_flymc.graphs.collapsed_ops import Quadratic
 from pymc_flymc.graphs.compilation import DensityGraphs, compile_density, compile_vjp
 from pymc_flymc.graphs.tools import plain_function
 from pymc_flymc.kernels.layout import Moments
-from pymc_flymc.kernels.native_graphs import NativeGraph
+from pymc_flymc.kernels.native import NativeGraph
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.expansion import sparse_diagonal

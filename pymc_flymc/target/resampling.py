@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from pymc_flymc.errors import check, check_choice, is_number, is_positive_integer
 from pymc_flymc.kernels import sweeps
 from pymc_flymc.kernels.factors import CHUNK
 from pymc_flymc.kernels.native import read_only
-from pymc_flymc.settings import check, check_choice, is_number, is_positive_integer
 
 
 @dataclass(frozen=True)

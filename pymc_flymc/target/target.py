@@ -28,8 +28,7 @@ from pymc_flymc.graphs.compilation import (
 from pymc_flymc.kernels.adjusted_brightness import rows_of_columns
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.layout import ROW
-from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.kernels.native_graphs import Jacobian, NativeGraph
+from pymc_flymc.kernels.native import Jacobian, NativeFunction, NativeGraph
 from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.reading.flat import DensityGraph

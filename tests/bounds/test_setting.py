@@ -4,7 +4,7 @@ import pytest
 
 from pymc_flymc import JaakkolaJordan, Taylor
 from pymc_flymc.bounds import AllRows
-from pymc_flymc.bounds.setting import settings_of
+from pymc_flymc.sampling.bound_choice import settings_of
 
 NAMES = ["y", "k"]
 

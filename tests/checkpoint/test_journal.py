@@ -6,9 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from pymc_flymc.checkpoint import files, journal
-from pymc_flymc.checkpoint.files import RecordFormat, read_object, write_object
-from pymc_flymc.checkpoint.journal import Journal
+from pymc_flymc import checkpoint
+from pymc_flymc.checkpoint import Journal, RecordFormat, read_object, write_object
 
 FORM = RecordFormat(
     2, {"distance": np.float64, "n_bright": np.int64, "moved": np.bool_, "odd": object}
@@ -68,10 +67,10 @@ def test_replays_what_was_saved_and_goes_on(tmp_path):
 
 def test_is_saved_with_the_last_draw_and_when_it_is_time(tmp_path, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(journal.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
     one = opened(tmp_path, n_draws=4)
     assert record(one, 0, 2) == [False, False]
-    now[0] = journal.INTERVAL
+    now[0] = checkpoint.INTERVAL
     assert record(one, 2, 3) == [True]
     one.save("state")
     assert record(one, 3, 4) == [True]  # the last one
@@ -84,11 +83,11 @@ def test_slow_savings_are_rare(tmp_path, monkeypatch):
     def slow(path, content):
         now[0] += 3.0
 
-    monkeypatch.setattr(journal.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(journal, "write_object", slow)
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(checkpoint, "write_object", slow)
     one = opened(tmp_path)
     one.save("state")
-    now[0] += 3.0 * journal.RATIO - 0.1
+    now[0] += 3.0 * checkpoint.RATIO - 0.1
     assert record(one, 0, 1) == [False]
     now[0] += 0.2
     assert record(one, 1, 2) == [True]
@@ -130,11 +129,11 @@ def test_full_disk_costs_no_draws(tmp_path, monkeypatch, when):
     record(one, 5, 9)
     with monkeypatch.context() as patch:
         if when == "draws":
-            patch.setattr(journal.os, "fsync", full)
+            patch.setattr(checkpoint.os, "fsync", full)
         elif when == "state":
-            patch.setattr(journal, "write_object", full)
+            patch.setattr(checkpoint, "write_object", full)
         else:
-            patch.setattr(files.os, "replace", full)
+            patch.setattr(checkpoint.os, "replace", full)
         with pytest.warns(UserWarning, match=r"No space left.*draw 5 of the chain 'chain-0'"):
             one.save("after 9")
         one.save("after 9, silently")
@@ -179,7 +178,7 @@ def test_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
     write_object(path, "old")
     for name in ("fsync", "replace"):
         with monkeypatch.context() as patch:
-            patch.setattr(files.os, name, full)
+            patch.setattr(checkpoint.os, name, full)
             with pytest.raises(OSError, match="No space"):
                 write_object(path, "new")
         assert read_object(path) == "old"

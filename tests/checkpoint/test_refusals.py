@@ -14,13 +14,11 @@ from pymc.distributions.transforms import Interval
 from pymc.sampling.parallel import ParallelSamplingError
 from pytensor.graph.op import Op
 
-from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan
+from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, checkpoint
 from pymc_flymc.anchor.mode_finding import ModeFinder
-from pymc_flymc.checkpoint import run_identity
-from pymc_flymc.checkpoint.files import hold
+from pymc_flymc.checkpoint import hold
 from pymc_flymc.graphs.content_hash import structure_of
 from pymc_flymc.reading.fingerprint import Fingerprint
-from pymc_flymc.steps import recording
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import sample, step_of
@@ -69,17 +67,15 @@ def test_another_run_is_refused_when_the_step_is_built(begun, other, settings, m
 
 def test_other_versions_are_refused(begun, monkeypatch):
     folder, model = begun
-    known = run_identity.version
-    monkeypatch.setattr(
-        run_identity, "version", lambda name: "9" if name == "numpy" else known(name)
-    )
+    known = checkpoint.version
+    monkeypatch.setattr(checkpoint, "version", lambda name: "9" if name == "numpy" else known(name))
     with pytest.raises(ValueError, match=r"other version of numpy \(.* there, 9 here\)"):
         kept_step(model, folder)
 
 
 def test_other_numbers_before_sampling_are_refused(begun, monkeypatch):
     folder, model = begun
-    monkeypatch.setattr(recording, "identity_of_target", lambda *_: "another processor's")
+    monkeypatch.setattr(checkpoint, "identity_of_target", lambda *_: "another processor's")
     with pytest.raises(ValueError, match="to the last bit"):
         kept_step(model, folder)
 
@@ -255,8 +251,6 @@ def test_structures_have_the_limits_of_variables():
 
 def test_settings_are_written_alike_for_equal_ones():
     a, b = (JaakkolaJordan(xi=np.arange(3.0), slack=s) for s in (0.0, 0.0))
-    assert run_identity.written({"y": [a, None, 0.5]}) == run_identity.written(
-        {"y": [b, None, 0.5]}
-    )
+    assert checkpoint.written({"y": [a, None, 0.5]}) == checkpoint.written({"y": [b, None, 0.5]})
     other = JaakkolaJordan(xi=np.arange(3.0) + 1e-15, slack=0.0)
-    assert run_identity.written(a) != run_identity.written(other)
+    assert checkpoint.written(a) != checkpoint.written(other)

@@ -14,9 +14,9 @@ from pymc_flymc import (
     FireflySlice,
     JaakkolaJordan,
     Taylor,
+    checkpoint,
     reporting,
 )
-from pymc_flymc.checkpoint import files, journal
 from pymc_flymc.reporting import TIMES
 from pymc_flymc.sampling.choice import KERNEL_NAMES
 from tests.support import out_of_core
@@ -51,9 +51,8 @@ def model():
 def saved_each_time(monkeypatch):
     """A state after each draw."""
     for name in ("INTERVAL", "RATIO"):
-        monkeypatch.setattr(journal, name, 0.0)
-    for module in (files, journal):
-        monkeypatch.setattr(module.os, "fsync", lambda _: None)
+        monkeypatch.setattr(checkpoint, name, 0.0)
+    monkeypatch.setattr(checkpoint.os, "fsync", lambda _: None)
 
 
 def chain_of(step, model, stop=None, tune=TUNE):

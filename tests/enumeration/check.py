@@ -23,7 +23,7 @@ from pymc_flymc.kernels.brightness import brighten, make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.metropolis import PCN, RANDOM_WALK, new_proposal_mixture, update_theta
-from pymc_flymc.kernels.native_graphs import Jacobian, call_density
+from pymc_flymc.kernels.native import Jacobian, call_density
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.kernels.sweeps import sweep

@@ -25,7 +25,7 @@ from pymc_flymc.kernels.fresh_brightness import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.joint import REFRESHMENT, log_weight, transition
 from pymc_flymc.kernels.metropolis import new_proposal_mixture, pick
-from pymc_flymc.kernels.native_graphs import Jacobian, call_density
+from pymc_flymc.kernels.native import Jacobian, call_density
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows
 

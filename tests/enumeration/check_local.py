@@ -31,7 +31,7 @@ from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels.brightness import brighten, make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.local import new_groups, new_local_proposals, update_effects, update_globals
-from pymc_flymc.kernels.native_graphs import Jacobian
+from pymc_flymc.kernels.native import Jacobian
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.sweeps import sweep_groups

@@ -18,7 +18,7 @@ from pymc_flymc.kernels.brightness import brighten, make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.following import Following
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.native_graphs import Jacobian
+from pymc_flymc.kernels.native import Jacobian
 from pymc_flymc.kernels.posterior import Posterior, copy, copy_state, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.kernels.shared_scales import (

@@ -16,7 +16,7 @@ from pymc_flymc.kernels.brightness import make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.fresh_brightness import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.native_graphs import Jacobian
+from pymc_flymc.kernels.native import Jacobian
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_proposals, transition
 

@@ -7,7 +7,7 @@ import pytest
 from pymc_flymc.compat.numba import address_of
 from pymc_flymc.graphs import compilation
 from pymc_flymc.graphs.compilation import DensityGraphs
-from pymc_flymc.kernels.native_graphs import DENSITY, N_SHARED
+from pymc_flymc.kernels.native import DENSITY, N_SHARED
 
 
 def test_kept_on_disk():

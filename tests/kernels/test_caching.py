@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -163,14 +162,13 @@ IMPORT = """
 
 
 def test_nowhere_to_write(container, tmp_path):
-    """A folder of the user's own, among temporary ones, and one line."""
+    """PyTensor's folder, without which it is not imported either."""
     result = python(IMPORT, container, tmp_path)
     assert result.returncode == 0, result.stderr
     file, path = result.stdout.split()
     assert file.startswith(container["PYTHONPATH"])
-    assert Path(path).parent == tmp_path / "tmp" / f"pymc-flymc-{os.getuid()}"
-    assert len(list(Path(path).glob("*.nbi"))) == 1
-    assert result.stderr.count("\n") == 1 and "NUMBA_CACHE_DIR" in result.stderr
+    assert Path(path).is_relative_to(tmp_path / "tmp" / "pytensor")
+    assert len(list(Path(path).glob("*.nbi"))) == 1 and not result.stderr
 
 
 @pytest.mark.slow
@@ -179,42 +177,6 @@ def test_a_folder_that_is_named(container, tmp_path):
     result = python(IMPORT, container | {"NUMBA_CACHE_DIR": str(folder)}, tmp_path)
     assert result.returncode == 0 and not result.stderr, result.stderr
     assert Path(result.stdout.split()[1]).parent == folder
-
-
-@pytest.fixture
-def temporary_folder(tmp_path, monkeypatch):
-    """What the package would take for its own, and ``take()``."""
-
-    def take():
-        native._temporary_folder.cache_clear()
-        return native._temporary_folder()
-
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    yield tmp_path / f"pymc-flymc-{os.getuid()}", take
-    native._temporary_folder.cache_clear()
-
-
-def test_the_temporary_folder_is_the_same_each_time(temporary_folder, caplog):
-    path, take = temporary_folder
-    assert take() == take() == path and path.stat().st_mode & 0o777 == 0o700
-    assert len(caplog.records) == 2 and "NUMBA_CACHE_DIR" in caplog.text
-
-
-@pytest.mark.parametrize("kind", ["writable", "link", "of another user"])
-def test_a_folder_that_may_be_others_is_not_used(temporary_folder, kind, monkeypatch):
-    path, take = temporary_folder
-    if kind == "link":
-        path.symlink_to(path.parent)
-    else:
-        path.mkdir()
-        path.chmod(0o777 if kind == "writable" else 0o700)
-    if kind == "of another user":
-        user = os.getuid()
-        monkeypatch.setattr(os, "getuid", lambda: user + 1)
-        path.rename(path.with_name(f"pymc-flymc-{user + 1}"))
-    taken = take()
-    assert taken.name not in (path.name, f"pymc-flymc-{os.getuid()}")
-    assert taken.parent == path.parent and taken.stat().st_mode & 0o777 == 0o700
 
 
 MODEL = """

@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Rows
 
 MUTANTS: Rows = {
-    "kernels/native_graphs.py": [
+    "kernels/native.py": [
         (
             "what rows share swapped",
             "w_out[j] = first if j == n else second",

@@ -31,12 +31,6 @@ MUTANTS: Rows = {
             "tests/kernels/test_caching.py::test_settings_of_numba_change_the_key",
         ),
         (
-            "folders that others can write to",
-            "found.st_mode & 0o022 != 0",
-            "False",
-            "tests/kernels/test_caching.py::test_a_folder_that_may_be_others_is_not_used",
-        ),
-        (
             "imports that are not found",
             '_IMPORT = re.compile(rf"^\\s*(?:from|import)\\s+',
             '_IMPORT = re.compile(rf"^\\s*(?:import)\\s+',

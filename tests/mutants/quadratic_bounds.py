@@ -145,8 +145,6 @@ MUTANTS: Rows = {
             "(log_2cosh_half(0.5 * xi) - 0.25 * lam * xi**2) + slack",
             f"{PASS}[Jaakkola-Jordan-bernoulli-logit1]",
         ),
-    ],
-    "bounds/negative_binomial.py": [
         (
             "the count left out of the curvature",
             "by_count.add(x, eta, y * a,",
@@ -183,8 +181,6 @@ MUTANTS: Rows = {
             "return by_count + alpha * by_alpha",
             f"{PASS}[free Jaakkola-Jordan-negative-binomial-free0]",
         ),
-    ],
-    "bounds/quadratic_bounds.py": [
         (
             "slack in the sum alone",
             "self.constants[rows] = bound.constants(tightness, y, slack)",

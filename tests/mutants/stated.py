@@ -205,7 +205,7 @@ MUTANTS: Rows = {
             WRONG,
         ),
     ],
-    "bounds/setting.py": [
+    "sampling/bound_choice.py": [
         (
             "no bound for None",
             "return [AllRows() if bound is None else bound] * len(names)",

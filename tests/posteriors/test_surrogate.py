@@ -8,7 +8,7 @@ import pytest
 
 from pymc_flymc import FireflyMH, Taylor
 from pymc_flymc.kernels.layout import POWERS
-from pymc_flymc.sampling.adaptation.surrogate import SURROGATE, SurrogateAdaptation
+from pymc_flymc.sampling.adaptation import SURROGATE, SurrogateAdaptation
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.setup import read

@@ -8,9 +8,7 @@ import pytest
 
 from pymc_flymc import FireflyMH
 from pymc_flymc.kernels import metropolis
-from pymc_flymc.sampling.adaptation import KERNELS, spec_of
-from pymc_flymc.sampling.adaptation.base import conditional_plan
-from pymc_flymc.sampling.adaptation.metropolis import MetropolisAdaptation
+from pymc_flymc.sampling.adaptation import KERNELS, MetropolisAdaptation, conditional_plan, spec_of
 from pymc_flymc.sampling.bound_choice import conditional_bounds
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.target import KernelSpec

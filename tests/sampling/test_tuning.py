@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, JaakkolaJordan, Taylor
-from pymc_flymc.sampling.adaptation.hamiltonian import GRADIENTS
+from pymc_flymc.sampling.adaptation import GRADIENTS
 from pymc_flymc.sampling.costs import CHEAP, DEAR, GATHERED, ROW
 from pymc_flymc.sampling.tuning import (
     LARGEST_AUTOCORRELATION,

@@ -46,7 +46,7 @@ def test_forks_after_threads(shared, monkeypatch):
     """Those of set-up and of BLAS, which have ended their work: chains neither hang nor change."""
     model, step = shared()
     expected = sample(model, step, cores=1)
-    monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", 5)
+    monkeypatch.setattr("numba.core.config.NUMBA_NUM_THREADS", 5)
     x = np.random.default_rng(0).normal(size=(600, 600))
     assert len(list(threads.in_order(lambda i: x @ x, range(12), 12))) == 12
     # (While another thread multiplies matrices OpenBLAS may never let a process fork.)

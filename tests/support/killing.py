@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 
-from pymc_flymc.checkpoint import journal
-from pymc_flymc.checkpoint.files import read_object
+from pymc_flymc import checkpoint
+from pymc_flymc.checkpoint import read_object
 from pymc_flymc.reporting import TIMES
 from tests.support.steps import sample
 
@@ -36,7 +36,7 @@ def same(a, b):
 
 
 def _run(folder, build, settings, out):
-    journal.INTERVAL, journal.RATIO = 0.01, 0.0
+    checkpoint.INTERVAL, checkpoint.RATIO = 0.01, 0.0
     # What a process has written outlives it: a kill is no power cut.
     os.fsync = lambda _: None
     model, step = build(folder)
