@@ -125,20 +125,16 @@ class FireflyMH(FireflyStep):
     """
 
     name = "firefly_mh"
-    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
-        **FireflyStep.common_stats,
+    _of_kernels: ClassVar[dict[str, Any]] = {
         "random_walk_scale": (np.float64, []),
         "pcn_scale": (np.float64, []),
         "leapfrog_step_size": (np.float64, []),
         "n_leapfrog_steps": (np.int64, []),
         "local_sweeps": (np.int64, []),
     }
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {**FireflyStep.common_stats, **_of_kernels}
     _unused: ClassVar[dict[str, float]] = {
-        "random_walk_scale": np.nan,
-        "pcn_scale": np.nan,
-        "leapfrog_step_size": np.nan,
-        "n_leapfrog_steps": 0,
-        "local_sweeps": 0,
+        name: 0 if kind is np.int64 else np.nan for name, (kind, _) in _of_kernels.items()
     }
 
     def __init__(

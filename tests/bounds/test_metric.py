@@ -1,12 +1,15 @@
-"""Coefficients that do not move with the parameters at the mode, to first order."""
+"""The metric of a Taylor bound's radius, and the radius' distribution."""
 
+import subprocess
+import sys
 import warnings
 
 import numpy as np
 import pymc as pm
 import pytest
+from scipy.stats import chi
 
-from pymc_flymc.bounds.taylor import spans_of
+from pymc_flymc.bounds.taylor import chi_moment, chi_quantile, spans_of
 from tests.support.steps import drive, step_of
 
 X = np.random.default_rng(3).normal(size=300)
@@ -54,3 +57,20 @@ def test_spans_reach_the_differences_of_all_classes():
     np.testing.assert_allclose(np.sort(reached), np.sort(furthest), rtol=1e-12)
     of_each = np.linalg.norm(of_predictors, axis=1)  # the first are those of predictors themselves
     np.testing.assert_allclose(reached[:k], of_each, rtol=1e-12)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 7, 51, 1701])
+def test_as_scipy_s(degrees):
+    for order in (3, 4):
+        expected = chi.expect(lambda r, k=order: r**k, args=(degrees,))
+        np.testing.assert_allclose(chi_moment(order, degrees), expected, rtol=1e-7)
+    for probability in (0.5, 0.99, 1 - 1e-9):
+        expected = chi.ppf(probability, degrees)
+        np.testing.assert_allclose(chi_quantile(probability, degrees), expected, rtol=1e-12)
+
+
+def test_imports_leave_out_what_takes_longest():
+    """They would double the time that `import pymc` takes."""
+    code = "import sys, pymc_flymc; print({'scipy.stats', 'arviz_stats'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "set()"

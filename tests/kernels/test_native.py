@@ -5,8 +5,14 @@ import numpy as np
 import pytest
 from numba import types
 
-from pymc_flymc.compat.numba import address_of, native_caller
-from pymc_flymc.kernels.native import LOG_FACTOR, NativeFunction, kernel, vector
+from pymc_flymc.compat.numba import address_of, generator_at, native_caller
+from pymc_flymc.kernels.native import (
+    LOG_FACTOR,
+    NativeFunction,
+    address_of_generator,
+    kernel,
+    vector,
+)
 
 call_log_factor = native_caller(LOG_FACTOR.args, LOG_FACTOR.return_type)
 PAIR = types.Tuple([vector(), types.float64])(vector(), vector())
@@ -74,3 +80,31 @@ def test_kernels_take_no_other_arguments():
     for other in (np.ones(3, np.float32), np.ones((3, 1)), np.ones(6)[::2], [1.0, 2.0]):
         with pytest.raises(TypeError, match="No matching definition"):
             total(other)
+
+
+@numba.njit
+def draw(rng, out):
+    out[0] = rng.random()
+    out[1] = rng.standard_normal()
+    out[2] = rng.standard_exponential()
+    out[3] = rng.integers(0, 1000)  # of 32 bits
+    out[4] = rng.integers(0, 2**40)  # of 64 bits
+    out[5] = rng.poisson(30.0)
+    out[6] = rng.geometric(0.01)
+
+
+@numba.njit
+def draw_at(address, out):
+    draw(generator_at(address), out)
+
+
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.Philox])
+def test_draws_are_those_of_the_generator(bits):
+    """They are numba's for the same generator, which moves on by as much."""
+    ours, theirs = (np.random.Generator(bits(1)) for _ in range(2))
+    found, expected = np.zeros(7), np.zeros(7)
+    for _ in range(100):
+        draw_at(address_of_generator(ours), found)
+        draw(theirs, expected)
+        np.testing.assert_array_equal(found, expected)
+    assert ours.random() == theirs.random()

@@ -127,7 +127,7 @@ MUTANTS: Rows = {
             "pCN that shrinks too much",
             "rho = np.sqrt(1.0 - beta * beta)",
             "rho = 1.0 - beta",
-            "tests/kernels/test_proposals.py",
+            "tests/kernels/test_metropolis.py",
         ),
         (
             "random walks always accepted",

@@ -40,7 +40,7 @@ MUTANTS: Rows = {
             "a number drawn as a generator is handed over",
             "    return rng.bit_generator",
             "    rng.random()\n    return rng.bit_generator",
-            "tests/kernels/test_generators.py",
+            "tests/kernels/test_native.py",
         ),
         (
             "the first generator for all",
@@ -49,7 +49,7 @@ MUTANTS: Rows = {
                 '    rng = address_of_generator.__dict__.setdefault("first", rng)\n    return '
                 "rng.bit_generator"
             ),
-            "tests/kernels/test_generators.py",
+            "tests/kernels/test_native.py",
         ),
         (
             "integers of half the size",

@@ -25,19 +25,19 @@ MUTANTS: Rows = {
             "data of rows left out",
             "return 1 + len(likelihood.row_data)",
             "return 1",
-            "tests/bounds/test_all_rows.py",
+            "tests/bounds/test_bound.py",
         ),
         (
             "outcomes without what rows have beside them",
             "outcome(likelihood, y)",
             "y[0]",
-            "tests/bounds/test_all_rows.py",
+            "tests/bounds/test_bound.py",
         ),
         (
             "rows that are expected dark",
             "return float(problem.design.n_rows)",
             "return 0.0",
-            "tests/bounds/test_all_rows.py",
+            "tests/bounds/test_bound.py",
         ),
         (
             "negative slack",
@@ -115,31 +115,31 @@ MUTANTS: Rows = {
             "the first term alone",
             "return reduce(add, own)",
             "return own[0]",
-            "tests/bounds/test_rounding.py",
+            "tests/bounds/test_bound.py",
         ),
         (
             "terms with their sign",
             "own = [sizes.get(v, abs(v)) for v in inputs]",
             "own = [sizes.get(v, v) for v in inputs]",
-            "tests/bounds/test_rounding.py",
+            "tests/bounds/test_bound.py",
         ),
         (
             "the first factor alone",
             "return reduce(mul, own)",
             "return own[0]",
-            "tests/bounds/test_rounding.py",
+            "tests/bounds/test_bound.py",
         ),
         (
             "quotients as large as what is divided",
             "return own[0] / abs(inputs[1])",
             "return own[0]",
-            "tests/bounds/test_rounding.py",
+            "tests/bounds/test_bound.py",
         ),
         (
             "squares as large as what is squared",
             "return own[0] * own[0]",
             "return own[0]",
-            "tests/bounds/test_rounding.py",
+            "tests/bounds/test_bound.py",
         ),
     ],
     "bounds/validity.py": [
@@ -210,7 +210,7 @@ MUTANTS: Rows = {
             "no bound for None",
             "return [AllRows() if bound is None else bound] * len(names)",
             'return ["auto" if bound is None else bound] * len(names)',
-            "tests/bounds/test_setting.py",
+            "tests/bounds/test_bound.py",
         ),
         (
             "variables that do not exist",
@@ -228,13 +228,13 @@ MUTANTS: Rows = {
             "none for some",
             "if None in settings and any(setting is not None for setting in settings):",
             "if False:",
-            "tests/bounds/test_setting.py",
+            "tests/bounds/test_bound.py",
         ),
         (
             "bounds by place",
             'settings = [bound.get(name, "auto") for name in names]',
             "settings = list(bound.values())",
-            "tests/bounds/test_setting.py",
+            "tests/bounds/test_bound.py",
         ),
         (
             "classes of bounds taken for bounds",
@@ -280,13 +280,13 @@ MUTANTS: Rows = {
             "rates of the first rows",
             "rates[i] = rate_of(rows, w, index[i])",
             "rates[i] = rate_of(rows, w, i)",
-            "tests/kernels/test_row_terms.py",
+            "tests/kernels/test_brightness.py",
         ),
         (
             "rates of one row",
             "rates[i] = rate_of(rows, w, index[i])",
             "rates[i] = rate_of(rows, w, index[0])",
-            "tests/kernels/test_row_terms.py",
+            "tests/kernels/test_brightness.py",
         ),
         (
             "factors of the first rows",
@@ -295,13 +295,13 @@ MUTANTS: Rows = {
                 "log_factors(rows, posterior.log_factor, w, np.arange(n).astype(np.int32), 0, n, "
                 "factors, scratch)"
             ),
-            "tests/kernels/test_row_terms.py",
+            "tests/kernels/test_brightness.py",
         ),
         (
             "the last row left out",
             "rows, n = posterior.rows, index.shape[0]",
             "rows, n = posterior.rows, index.shape[0] - 1",
-            "tests/kernels/test_row_terms.py",
+            "tests/kernels/test_brightness.py",
         ),
         (
             "factors with gradients never looked at",

@@ -85,6 +85,15 @@ def intercepts_reference(group, y, family="logistic", sure=False):
     return [quadrature(make(k), [-12.0, -8.0], [2.0, 8.0]) for k in range(n_groups)]
 
 
+def check_intercepts(draws, centred, group, y):
+    """The scale, and each effect over it, have their distributions by quadrature."""
+    log_tau, z = draws[..., :1], draws[..., 1:]
+    if centred:
+        z = z * np.exp(-log_tau)
+    for k, reference in enumerate(intercepts_reference(group, y)):
+        assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("many", [False, True])
@@ -97,11 +106,7 @@ def test_random_intercepts_by_quadrature(centred, many, request):
         step = FireflyMH(transitions=200)
     assert len(step.target.geometry.diagonal) == 5 * many
     draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
-    log_tau, z = draws[..., :1], draws[..., 1:]
-    if centred:
-        z = z * np.exp(-log_tau)
-    for k, reference in enumerate(intercepts_reference(group, y)):
-        assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
+    check_intercepts(draws, centred, group, y)
 
 
 @pytest.mark.slow
@@ -117,11 +122,7 @@ def test_local_sweeps_by_quadrature(centred):
     assert stats["n_bright"].mean() > 2.0
     # Steps as long as this are accepted only if forces are the gradient.
     assert stats["leapfrog_step_size"].min() > 0.5 < stats["acceptance_probability"].mean()
-    log_tau, z = draws[..., :1], draws[..., 1:]
-    if centred:
-        z = z * np.exp(-log_tau)
-    for k, reference in enumerate(intercepts_reference(group, y)):
-        assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
+    check_intercepts(draws, centred, group, y)
 
 
 @pytest.mark.slow
@@ -134,11 +135,7 @@ def test_local_sweeps_as_chosen_by_quadrature(centred, monkeypatch):
         step = FireflyMH(transitions=25)
     assert step.target.spec.name == "local"
     draws, _ = drive(step, model.initial_point(), tune=300, draws=6000, chains=2)
-    log_tau, z = draws[..., :1], draws[..., 1:]
-    if centred:
-        z = z * np.exp(-log_tau)
-    for k, reference in enumerate(intercepts_reference(group, y)):
-        assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
+    check_intercepts(draws, centred, group, y)
 
 
 #: Levels of quantiles of a scale, with tails that few draws are in.

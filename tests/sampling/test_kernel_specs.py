@@ -1,6 +1,7 @@
-"""A kernel is said in one place, and any other place takes it from there."""
+"""Kernels as values, and their costs."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pymc as pm
@@ -8,8 +9,12 @@ import pytest
 
 from pymc_flymc import FireflyMH
 from pymc_flymc.kernels import metropolis
+from pymc_flymc.kernels.rescaling import MOST_MOVES, reading_moves
+from pymc_flymc.kernels.shared_scales import CENTRED, Locations, SharedScales
 from pymc_flymc.sampling.adaptation import KERNELS, MetropolisAdaptation, conditional_plan, spec_of
 from pymc_flymc.sampling.bound_choice import conditional_bounds
+from pymc_flymc.sampling.candidates import Candidates
+from pymc_flymc.sampling.costs import Costs
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.target import KernelSpec
 
@@ -67,3 +72,27 @@ def test_kernels_travel_to_other_processes(kernel):
     spec = spec_of(kernel)
     assert pickle.loads(pickle.dumps(spec)) == spec
     assert spec.adaptation.__module__.startswith("pymc_flymc.sampling.adaptation")
+
+
+COSTS = Costs(seconds=1e-7, bright=2.0, drawn=5.0, evaluation=30.0)
+
+
+def scales(n):
+    places = np.arange(n)
+    return SharedScales(places, np.arange(n + 1), places, Locations.zero(n), np.full(n, CENTRED))
+
+
+def test_moves_of_scales_count_for_joint_moves():
+    """Each reads as many rows as a proposal."""
+
+    def cost(scales):
+        task = SimpleNamespace(graph=SimpleNamespace(scales=scales))
+        return Candidates.of_proposal(SimpleNamespace(costs=COSTS, task=task), 10.0)
+
+    assert cost(scales(0)) == 30.0 + 5.0 * 10.0
+    assert cost(scales(2)) == 3.0 * cost(scales(0))
+
+
+def test_there_are_so_many_moves_of_scales_at_most():
+    assert reading_moves(scales(3)) == 3
+    assert reading_moves(scales(MOST_MOVES + 1)) == MOST_MOVES

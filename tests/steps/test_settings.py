@@ -1,5 +1,7 @@
 """Settings of the wrong kind: refused in words, before any work."""
 
+import multiprocessing
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -11,7 +13,7 @@ from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from tests.support.data import logistic_rows
 from tests.support.models import half_line_model
-from tests.support.steps import logistic_step
+from tests.support.steps import identical, logistic_step, sample
 
 N = 40
 RNG = np.random.default_rng(1)
@@ -134,3 +136,24 @@ def test_settings_and_data():
         logistic_step(X, y, bound="auto", anchor={"beta": np.zeros(3)})
     with pytest.raises(ValueError, match="xi has 49 values for 50 rows"):
         logistic_step(X, y, bound=JaakkolaJordan(xi=np.ones(49)))
+
+
+class MineError(Exception):
+    """An exception of a user's own."""
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_it_ends_the_run_and_the_step_is_as_new(shared, cores):
+    model, step = shared()
+    before = sample(model, step, cores=1)
+
+    def raises(trace, draw):
+        if draw.draw_idx == 30:
+            raise MineError("enough")
+
+    with pytest.raises(MineError, match="enough"):
+        sample(model, step, cores=cores, callback=raises, draws=10**6)
+    for process in multiprocessing.active_children():
+        process.join(30.0)
+        assert not process.is_alive(), "a chain goes on alone"
+    identical(before, sample(model, step, cores=1))
