@@ -250,7 +250,7 @@ def lazy_kernel(signature: Any) -> Callable[[Callable[..., Any]], Callable[..., 
 
 #: Decorator of functions that only kernels call. It leaves out wrappers for calls from Python and
 #: C: for records of many arrays these take a quarter of the compile time. Functions are optimised
-#: where they are called, which saves another quarter. Long functions with a single caller have
+#: where they are called, which halves it. Long functions with a single caller have
 #: ``inline="always"``: else they are compiled alone, and again in the caller.
 kernel_part = functools.partial(
     numba.njit, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler
