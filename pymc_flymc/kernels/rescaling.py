@@ -38,7 +38,7 @@ SMALLEST, LARGEST = 0.02, 2.0
 REPEATS = 4
 #: After the first, so many moves in its place if effects follow the scale. Their smallest and
 #: largest standard deviation, in units of the preconditioner's.
-FOLLOWED, NARROWEST, WIDEST = 2, 0.6, 2.4
+FOLLOWED, NARROWEST, WIDEST = 3, 0.6, 2.4
 #: Scales of more effects than this move once per draw, unless effects follow them. Their
 #: posteriors are rarely funnels, and so narrow that most of these moves are rejected, each at the
 #: price of half a gradient. But of many effects that hardly differ the scale's density falls off so

@@ -218,11 +218,11 @@ def slice_reference(rng, log_p, v, widths, random):
 
 def rescaling_reference(rng, log_p, v):
     accepts, moves = [], ((1, 0, LOCATION, 2.0), (0, 1, None, 1.0), (1, 0, 0.0, -1.0))
-    # After a first move of each, scales that effects follow move twice.
+    # After a first move of each, scales that effects follow move three times.
     follows = sys.argv[-1].endswith("following")
     plan = [(move, False) for move in moves]
     for move in (rescaling.REPEATS - 1) * moves:
-        plan += [(move, True)] * 2 if follows and move[0] == 1 else [(move, False)]
+        plan += [(move, True)] * 3 if follows and move[0] == 1 else [(move, False)]
     for (scale, effect, centre, power), followed in plan:
         narrowest, widest = (0.6, 2.4) if followed else (0.02, 2.0)
         width = np.exp(np.log(narrowest) + np.log(widest / narrowest) * rng.random())
