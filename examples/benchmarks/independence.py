@@ -20,7 +20,9 @@ def log_densities(problem: Problem, thetas: np.ndarray) -> np.ndarray:
     for start in range(0, len(problem.y), ROWS):
         eta = problem.X[start : start + ROWS] @ thetas
         out += problem.y[start : start + ROWS].astype(np.float64) @ eta
-        np.minimum(eta, 500, out=eta)
+        if eta.max() > 500:  # where exp would overflow log(1 + exp(eta)) is eta
+            out -= np.maximum(eta - 500, 0).sum(axis=0)
+            np.minimum(eta, 500, out=eta)
         np.exp(eta, out=eta)
         np.log1p(eta, out=eta)
         out -= eta.sum(axis=0)

@@ -112,11 +112,11 @@ def horseshoe(centred: bool) -> Callable[[Path], pm.Model]:
     return build
 
 
-def rare_outcome(folder: Path) -> pm.Model:
+def rare_outcome(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """One row of a thousand has the outcome."""
     beta = 0.5 * np.random.default_rng(21).normal(size=22)
     beta[0] = -8.0
-    return logistic(*simulated(141_691, beta))
+    return simulated(141_691, beta)
 
 
 def random_slopes(folder: Path) -> pm.Model:
@@ -136,25 +136,36 @@ def random_slopes(folder: Path) -> pm.Model:
     return model
 
 
-def binary(name: str, positive: int | None = None) -> Callable[[Path], pm.Model]:
-    """Return a builder of a logistic regression on a set; of one class against all others."""
+def binary(
+    name: str, positive: int | None = None
+) -> Callable[[Path], tuple[np.ndarray, np.ndarray]]:
+    """Return a reader of a set's design and outcomes; of one class against all others."""
 
-    def build(folder: Path) -> pm.Model:
+    def read(folder: Path) -> tuple[np.ndarray, np.ndarray]:
         X, y, _ = load(folder, name)
-        return logistic(X, y > 0 if positive is None else y == positive)
+        return X, y > 0 if positive is None else y == positive
 
-    return build
+    return read
 
 
-#: By name, as in the table of the page: builders that take the folder of the data.
-MODELS: dict[str, Callable[[Path], pm.Model]] = {
+def logistic_on(read: Callable[[Path], tuple[np.ndarray, np.ndarray]]) -> Callable[[Path], Any]:
+    """Return a builder of the logistic regression on what is read."""
+    return lambda folder: logistic(*read(folder))
+
+
+#: Designs and outcomes of the logistic regressions: readers that take the folder of the data.
+LOGISTIC: dict[str, Callable[[Path], tuple[np.ndarray, np.ndarray]]] = {
     "skin": binary("skin"),
     "covtype, one class against all": binary("covtype_92k", 1),
     "adult, all columns": binary("adult"),
     "kddcup99, normal or not": binary("kddcup99_10pct"),
     "mnist, 7 or 9, 50 components": binary("mnist_7v9_pca50"),
-    "mnist, 10 digits": lambda folder: softmax(*load(folder, "mnist10_14x14")[:2]),
     "a rare outcome (simulated)": rare_outcome,
+}
+#: By name, as in the table of the page: builders that take the folder of the data.
+MODELS: dict[str, Callable[[Path], pm.Model]] = {
+    **{name: logistic_on(read) for name, read in LOGISTIC.items()},
+    "mnist, 10 digits": lambda folder: softmax(*load(folder, "mnist10_14x14")[:2]),
     "letter, 4 classes": some_classes(4),
     "letter, 10 classes": some_classes(10),
     "letter, 26 classes": some_classes(26),

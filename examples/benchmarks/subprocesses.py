@@ -36,7 +36,7 @@ def run(module: str, *arguments: str, **environment: str) -> int:
     return memory.peak_bytes
 
 
-def result_of(module: str, *arguments: str, limit: float | None = None) -> Any:
+def result_of(module: str, *arguments: str, limit: float | None = None, **environment: str) -> Any:
     """Run ``python -m module arguments`` and return the JSON in the last line of its output.
 
     If it takes longer than a limit in seconds, this is ``{"over": limit}``.
@@ -46,10 +46,15 @@ def result_of(module: str, *arguments: str, limit: float | None = None) -> Any:
     RuntimeError
         If it fails, with its standard error.
     """
-    command, environment = [sys.executable, "-m", module, *arguments], os.environ | ONE_THREAD
+    command = [sys.executable, "-m", module, *arguments]
     try:
         found = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit
+            command,
+            cwd=ROOT,
+            env=os.environ | ONE_THREAD | environment,
+            capture_output=True,
+            text=True,
+            timeout=limit,
         )
     except subprocess.TimeoutExpired:
         return {"over": limit}
