@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytensor
 import pytensor.tensor as pt
+from numba import types
 from pytensor import scalar as ps
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.variable import TensorVariable
@@ -14,7 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.compat.numba import to_fixed_tuple
 from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import cache_key, keep_as, rewrites, unwrapped
-from pymc_flymc.graphs.memoise import memoised
+from pymc_flymc.graphs.memoise import kept_on_disk, memoised
 from pymc_flymc.kernels.native import (
     DENSITY,
     GRADIENT,
@@ -80,10 +81,19 @@ def _memoised_for_density[T](compile: Callable[[DensityGraphs], T]) -> Callable[
 
     @wraps(compile)
     def compiled(graphs: DensityGraphs) -> T:
-        outputs = [graph for graph in graphs[2:] if graph is not None]
-        return memoised(compile, graphs, inputs=graphs[:2], outputs=outputs)
+        return memoised(compile, graphs, inputs=graphs[:2], outputs=_outputs(graphs))
 
     return compiled
+
+
+def _outputs(graphs: DensityGraphs) -> list[TensorVariable]:
+    return [graph for graph in graphs[2:] if graph is not None]
+
+
+def _native(compile: Callable[[], Any], graphs: DensityGraphs, signature: Any) -> NativeGraph:
+    """Return a native graph that `compile` compiles, or that is on disk."""
+    function = kept_on_disk(compile, signature.args, graphs[:2], _outputs(graphs))
+    return NativeGraph(function, signature)
 
 
 def _memoised_for_factor(compile: Callable[..., NativeFunction]) -> Callable[..., NativeFunction]:
@@ -101,42 +111,55 @@ def _memoised_for_factor(compile: Callable[..., NativeFunction]) -> Callable[...
 def compile_density(graphs: DensityGraphs) -> NativeGraph:
     """Compile a log density and its coefficients: a native graph like `DENSITY`."""
     theta, statistics, prior, bounds, w, shared, _ = graphs
-    n_shared = shared.type.shape[0] or 0
-    if n_shared > N_SHARED:
-        w, n_shared = _with_shared(w, shared), 0
-    numbers = [
-        prior + bounds,
-        *(shared[i] for i in range(n_shared)),
-        *[pt.constant(0.0)] * N_SHARED,
-    ]
-    scalars = [pt.scalar_from_tensor(_double(x)) for x in numbers[: 1 + N_SHARED]]
-    return NativeGraph(_compile([theta, statistics], [_double(w), *scalars]), DENSITY)
+
+    def compile() -> Any:
+        n_shared = shared.type.shape[0] or 0
+        coefficients = w
+        if n_shared > N_SHARED:
+            coefficients, n_shared = _with_shared(w, shared), 0
+        numbers = [
+            prior + bounds,
+            *(shared[i] for i in range(n_shared)),
+            *[pt.constant(0.0)] * N_SHARED,
+        ]
+        scalars = [pt.scalar_from_tensor(_double(x)) for x in numbers[: 1 + N_SHARED]]
+        return _compile([theta, statistics], [_double(coefficients), *scalars])
+
+    return _native(compile, graphs, DENSITY)
 
 
 @_memoised_for_density
 def compile_density_gradient(graphs: DensityGraphs) -> NativeGraph:
     """Compile a log density with its gradient: a native graph like `GRADIENT`."""
     theta, statistics, prior, bounds, w, shared, slope = graphs
-    logp = _double(prior + bounds)
-    of: Any = logp if slope is None else prior
-    gradient: Any = pytensor.grad(of, theta, disconnected_inputs="ignore")
-    vectors = [_with_shared(w, shared), gradient, pt.zeros((0,)) if slope is None else slope]
-    outputs = [*map(_double, vectors), pt.scalar_from_tensor(logp)]
-    return NativeGraph(_compile([theta, statistics], outputs), GRADIENT)
+
+    def compile() -> Any:
+        logp = _double(prior + bounds)
+        of: Any = logp if slope is None else prior
+        gradient: Any = pytensor.grad(of, theta, disconnected_inputs="ignore")
+        vectors = [_with_shared(w, shared), gradient, pt.zeros((0,)) if slope is None else slope]
+        outputs = [*map(_double, vectors), pt.scalar_from_tensor(logp)]
+        return _compile([theta, statistics], outputs)
+
+    return _native(compile, graphs, GRADIENT)
 
 
 @_memoised_for_density
 def compile_vjp(graphs: DensityGraphs) -> NativeGraph:
     """Compile the vector-Jacobian product of coefficients: a native graph like `VJP`."""
     theta, statistics, w, shared = graphs.theta, graphs.statistics, graphs.w, graphs.shared
-    slope = pt.vector("slope", dtype="float64")
-    # This is a vector times the Jacobian of w(theta), which is never built.
-    through: Any = pt.sum(slope[: w.shape[0]] * w)
-    if shared.type.shape != (0,):
-        through = through + pt.sum(slope[w.shape[0] :] * shared)
-    # Moments of effects whose distributions are known, given rows, depend on no parameter.
-    gradient: Any = pytensor.grad(through, theta, disconnected_inputs="ignore")
-    return NativeGraph(_compile([theta, statistics, slope], [gradient]), VJP)
+
+    def compile() -> Any:
+        slope = pt.vector("slope", dtype="float64")
+        # This is a vector times the Jacobian of w(theta), which is never built.
+        through: Any = pt.sum(slope[: w.shape[0]] * w)
+        if shared.type.shape != (0,):
+            through = through + pt.sum(slope[w.shape[0] :] * shared)
+        # Moments of effects whose distributions are known, given rows, depend on no parameter.
+        gradient: Any = pytensor.grad(through, theta, disconnected_inputs="ignore")
+        return _compile([theta, statistics, slope], [gradient])
+
+    return _native(compile, graphs, VJP)
 
 
 def _with_shared(w: TensorVariable, shared: TensorVariable) -> TensorVariable:
@@ -182,20 +205,26 @@ class RowFactor:
 @_memoised_for_factor
 def compile_log_factor(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor into a native function of signature `LOG_FACTOR`."""
-    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])], OF_ROWS)
-    return _for_rows(_log_factors, graph, factor, LOG_FACTOR)
+
+    def compile() -> Any:
+        return _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])], OF_ROWS)
+
+    return _for_rows(_log_factors, compile, factor, LOG_FACTOR)
 
 
 @_memoised_for_factor
 def compile_log_factor_gradient(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor and its derivatives: a function like `LOG_FACTOR_GRADIENT`."""
-    wrt = [*factor.predictors, *factor.common]
-    # The gradient of its one element would be an array for each row.
-    known: Any = {factor.value: pt.ones((1,))}
-    slopes: Any = pytensor.grad(None, wrt, known_grads=known, disconnected_inputs="ignore")
-    outputs = [pt.scalar_from_tensor(factor.value[0]), *slopes]
-    graph = _compile(factor.inputs, outputs, OF_ROWS)
-    return _for_rows(_log_factor_gradients, graph, factor, LOG_FACTOR_GRADIENT)
+
+    def compile() -> Any:
+        wrt = [*factor.predictors, *factor.common]
+        # The gradient of its one element would be an array for each row.
+        known: Any = {factor.value: pt.ones((1,))}
+        slopes: Any = pytensor.grad(None, wrt, known_grads=known, disconnected_inputs="ignore")
+        outputs = [pt.scalar_from_tensor(factor.value[0]), *slopes]
+        return _compile(factor.inputs, outputs, OF_ROWS)
+
+    return _for_rows(_log_factor_gradients, compile, factor, LOG_FACTOR_GRADIENT)
 
 
 # `_for_rows` replaces what follows.
@@ -222,8 +251,12 @@ def _log_factor_gradients(eta, constants, shared, out, slopes, slope):  # type: 
             slope[j] += values[1 + _n_predictors + j]
 
 
-def _for_rows(loop: Any, graph: Any, factor: RowFactor, signature: Any) -> NativeFunction:
+def _for_rows(
+    loop: Any, compile: Callable[[], Any], factor: RowFactor, signature: Any
+) -> NativeFunction:
     """Return a compiled loop over rows around the graph of one, kept on disk like the graph."""
+    numbers = [types.float64] * len(factor.inputs)
+    graph = kept_on_disk(compile, numbers, factor.inputs, [factor.value], factor.sizes)
     # Numba identifies functions by their code and their closures, whose content differs between
     # processes: graph and sizes are globals of a copy, and part of the key.
     names = dict(zip(("_n_predictors", "_n_constants", "_n_common"), factor.sizes, strict=True))

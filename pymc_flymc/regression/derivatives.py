@@ -13,8 +13,8 @@ from pytensor.compile.mode import get_mode
 from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import rewrites, unwrapped
 from pymc_flymc.graphs.compilation import FLATTENING, IN_PLACE
-from pymc_flymc.graphs.memoise import memoised
-from pymc_flymc.kernels.native import environment
+from pymc_flymc.graphs.memoise import kept_on_disk, memoised
+from pymc_flymc.kernels.native import environment, vector
 from pymc_flymc.likelihoods.likelihood import (
     LOGISTIC,
     SOFTMAX,
@@ -96,7 +96,7 @@ class RowDerivatives:
 
     def third(self, arguments: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the third derivatives of a likelihood with one argument, shape (n,)."""
-        (found,) = self._third(*arguments, *_columns(y))
+        (found,) = self._third(*np.require(arguments, np.float64, ["C", "W"]), *_columns(y))
         return np.asarray(found)
 
     @cached_property
@@ -114,6 +114,7 @@ class RowDerivatives:
         columns = _columns(y)
         if len(columns) < self._n_columns:
             columns.append(np.full(n, DEFAULT_SMOOTHING))
+        arguments = np.require(arguments, np.float64, ["C", "W"])
         nuisances = [v[:1] for v in arguments[k:]]
         with nullcontext() if self._is_compiled else doing(COMPILING):
             values = iter(self._function(*arguments[:k], *nuisances, *columns))
@@ -159,25 +160,33 @@ class RowDerivatives:
 def _compile_derivatives(inputs: list[Any], value: Any, k: int, s: int) -> Any:
     """Compile row values with derivatives in K predictors and S nuisances, in a fixed order."""
     etas, nuisances = inputs[:k], inputs[k : k + s]
-    first: Any = pytensor.grad(value.sum(), [*etas, *nuisances])
 
-    def second(i: int, j: int) -> Any:
-        wrt = (etas + nuisances)[j]
-        return pytensor.grad(first[i].sum(), wrt, disconnected_inputs="ignore")
+    def compile() -> Any:
+        first: Any = pytensor.grad(value.sum(), [*etas, *nuisances])
 
-    outputs = [value, *first]
-    outputs += [second(i, j) for i in range(k) for j in range(i, k)]
-    outputs += [second(k + j, i) for i in range(k) for j in range(s)]
-    outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
-    return _compiled(inputs, outputs)
+        def second(i: int, j: int) -> Any:
+            wrt = (etas + nuisances)[j]
+            return pytensor.grad(first[i].sum(), wrt, disconnected_inputs="ignore")
+
+        outputs = [value, *first]
+        outputs += [second(i, j) for i in range(k) for j in range(i, k)]
+        outputs += [second(k + j, i) for i in range(k) for j in range(s)]
+        outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
+        return _compiled(inputs, outputs)
+
+    return kept_on_disk(compile, [vector()] * len(inputs), inputs, [value], (k, s))
 
 
 def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
     """Compile third derivatives in the one predictor."""
-    derivative = value
-    for _ in range(3):
-        derivative = pytensor.grad(derivative.sum(), inputs[0])
-    return _compiled(inputs, [derivative])
+
+    def compile() -> Any:
+        derivative = value
+        for _ in range(3):
+            derivative = pytensor.grad(derivative.sum(), inputs[0])
+        return _compiled(inputs, [derivative])
+
+    return kept_on_disk(compile, [vector()] * len(inputs), inputs, [value])
 
 
 def _compiled(inputs: list[Any], outputs: list[Any]) -> Callable[..., Any]:
@@ -188,5 +197,5 @@ def _compiled(inputs: list[Any], outputs: list[Any]) -> Callable[..., Any]:
 
 
 def _columns(y: np.ndarray) -> list[np.ndarray]:
-    """Return the columns of observed values, (n,) or (n, C), as contiguous arrays."""
-    return list(np.ascontiguousarray(np.atleast_2d(y.T), dtype=np.float64))
+    """Return the columns of observed values, (n,) or (n, C), in arrays of one numba type."""
+    return list(np.require(np.atleast_2d(y.T), np.float64, ["C", "W"]))
