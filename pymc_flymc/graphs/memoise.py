@@ -10,8 +10,8 @@ from typing import Any
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs
 
-from pymc_flymc.compat.kept_graphs import keep, key_of, load
 from pymc_flymc.compat.pytensor import FrozenFunctionGraph
+from pymc_flymc.compat.pytensor_cache import keep, key_of, load
 from pymc_flymc.graphs.content_hash import arrays_of, content_hash
 from pymc_flymc.kernels.native import environment, version_of
 from pymc_flymc.reporting import COMPILING, doing

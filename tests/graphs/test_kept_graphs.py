@@ -6,18 +6,18 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.builders import OpFromGraph
 
-from pymc_flymc.compat import kept_graphs
+from pymc_flymc.compat import pytensor_cache
 from pymc_flymc.graphs.compilation import _compile
 from pymc_flymc.graphs.memoise import kept_on_disk
 from pymc_flymc.kernels.native import vector
 
-pytestmark = pytest.mark.skipif(kept_graphs.DISABLE_JIT, reason="nothing is compiled")
+pytestmark = pytest.mark.skipif(pytensor_cache.DISABLE_JIT, reason="nothing is compiled")
 
 
 @pytest.fixture
 def value_of(tmp_path, monkeypatch):
     """Return a function of a graph's factor, its value at one, and whether it was compiled."""
-    monkeypatch.setattr(kept_graphs, "_FOLDER", tmp_path)
+    monkeypatch.setattr(pytensor_cache, "_FOLDER", tmp_path)
 
     def evaluate(factor, change=pt.exp):
         x, compiled = pt.dvector("x"), []
@@ -69,7 +69,7 @@ def test_broken_files_and_lost_machine_code(value_of, tmp_path, monkeypatch):
     path.write_bytes(b"\0broken")
     assert value_of(8.25)[1]
     assert not value_of(8.25)[1]
-    monkeypatch.setattr(kept_graphs, "cache_key", lambda function: "0" * 64)
+    monkeypatch.setattr(pytensor_cache, "cache_key", lambda function: "0" * 64)
     path.unlink()
     value_of(8.25)  # notes another place than that of the machine code
     assert value_of(8.25) == (8.25 * np.exp(1.0), True)
