@@ -36,8 +36,9 @@ SMALLEST, LARGEST = 0.02, 2.0
 #: Moves of each scale per draw. In a funnel of five effects, 22 rows, log tau had two to three
 #: times as many effective draws as with one move, for at most a fifth more time.
 REPEATS = 4
-#: After the first, so many moves in its place if effects follow the scale. Their smallest and
-#: largest standard deviation, in units of the preconditioner's.
+#: After the first, so many moves in its place if effects follow the scale, or if it multiplies
+#: effects that need not, and brightness can change with it. Their smallest and largest standard
+#: deviation, in units of the preconditioner's.
 FOLLOWED, NARROWEST, WIDEST = 3, 0.6, 2.4
 #: Scales of more effects than this move once per draw, unless effects follow them. Their
 #: posteriors are rarely funnels, and so narrow that most of these moves are rejected, each at the
@@ -128,6 +129,8 @@ def rescale_by(rng, repeats, move, arguments, posterior, chain):
     for i in range(of_scales + of_shifts):
         is_shift, k = i >= of_scales, (start + i) % n_scales
         follows = not is_shift and is_followed(following, scales.scale[k])
+        if not is_shift and scales.power[scales.first[k]] < 0.0:  # it multiplies its effects
+            follows = follows or posterior.columns.near.shape[0] > 0
         many = not is_shift and scales.first[k + 1] - scales.first[k] > MANY
         if i >= n_scales and many and not follows:
             continue

@@ -26,7 +26,9 @@ def chain():
         pm.Bernoulli("y", logit_p=X @ (pm.HalfNormal("tau", 1.0) * z), observed=y)
         step = FireflyHMC(bound=JaakkolaJordan())
     step.setup_chain(np.random.default_rng(4), 0, 1)
-    step.step(model.initial_point() | {"z": np.array([0.5, 0.3])})
+    point, _ = step.step(model.initial_point() | {"z": np.array([0.5, 0.3])})
+    while step.chain.n_bright == 0:
+        point, _ = step.step(point)
     return step.chain
 
 

@@ -327,7 +327,7 @@ ELSEWHERE = {
 #: Those that no model is known to come to: the message asks for a report, or another family reads
 #: such models.
 UNREACHED = {
-    "negative_binomial.py:NegativeBinomialLog.read",
+    "counts.py:NegativeBinomialLog.read",
     "predictor.py:check_predictor 2",
 }
 
