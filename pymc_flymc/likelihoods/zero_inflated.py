@@ -298,6 +298,14 @@ class ZeroInflatedTrials(_OfOnePredictor):
         """Return the graph of ``m log(1 + exp(eta))``."""
         return columns[1] * pt.softplus(eta)
 
+    def third_bound(
+        self, eta: np.ndarray, half_width: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
+        """Return bounds from the graph; rows without trials say nothing of any predictor."""
+        limit = super().third_bound(eta, half_width, spread, y)
+        # Far out the graph has zero times infinity.
+        return np.where(y[..., 1] == 0.0, 0.0, limit)
+
 
 def _base_of(counts: TensorVariable) -> Any:
     """Return the family of the counts without further zeros."""

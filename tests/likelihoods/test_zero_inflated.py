@@ -208,6 +208,17 @@ def test_limits_on_the_derivatives(graphs, i, seed, log_alpha, size):
     assert np.all(third <= beyond * (1.0 + 1e-9) + 1e-12)
 
 
+def test_rows_without_trials_have_limits():
+    """They are zero, and those of other rows are what they would be without such rows."""
+    family = ZeroInflatedTrials(BinomialLogit())
+    eta, spread = np.array([[0.3, 0.3], [-0.5, -0.5]]), np.ones((2, 2))
+    scale, rate = family.third_beyond(eta, spread, np.array([[0.0, 0.0], [0.0, 5.0]]))
+    (alone,), _ = family.third_beyond(eta[:, 1:], spread[:, 1:], np.array([[0.0, 5.0]]))
+    np.testing.assert_array_equal(scale, [0.0, alone])
+    np.testing.assert_array_equal(rate, 0.0)
+    assert alone > 0.0
+
+
 @pytest.mark.parametrize("zero", [True, False])
 def test_limits_far_away(graphs, zero):
     """Along directions in which only the mean changes, or mainly: it alone grows."""
