@@ -136,6 +136,7 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
         return slowly
 
     monkeypatch.setattr(memoise, "_kept", OrderedDict())  # nothing is compiled yet
+    monkeypatch.setattr(memoise, "load", lambda *_: None)  # nor on disk
     monkeypatch.setattr(DenseRows, "block_rows", 10)
     # (They would all work by one clock.)
     monkeypatch.setattr("numba.core.config.NUMBA_NUM_THREADS", 1)
