@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.compat.numba import generator_at, view
+from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.fresh_brightness import (
     ATTEMPTS,
     MOVED,
@@ -30,8 +31,14 @@ from pymc_flymc.kernels.metropolis import (
     update_theta,
 )
 from pymc_flymc.kernels.native import kernel, kernel_part
-from pymc_flymc.kernels.posterior import accept_theta, finite_or_minus_inf, log_density_at, run_type
-from pymc_flymc.kernels.rescaling import REPEATS, rescale
+from pymc_flymc.kernels.posterior import (
+    accept_theta,
+    conditional_update,
+    finite_or_minus_inf,
+    log_density_at,
+    run_type,
+)
+from pymc_flymc.kernels.rescaling import REPEATS, rescale_by
 
 #: Kind of a transition that draws fresh z and does not move theta, for the start of a chain.
 REFRESHMENT = -1
@@ -123,7 +130,10 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             chain.log_density[0] = chain.log_weight[0] = -np.inf
         elif posterior.scales.scale.shape[0] > 0:
             # A move reads as many rows as a transition, and proposals rarely miss a small scale.
-            rescale(rng, min(REPEATS, n), posterior, chain, bright, scratch)
+            take_dark(posterior.rows, bright, chain)
+            arguments = (posterior, chain, bright, scratch)
+            # (Its bounds have no parts, with which brightness could change. That code is long.)
+            rescale_by(rng, min(REPEATS, n), conditional_update, arguments, posterior, chain)
             weigh(posterior, chain, bright)
         total = 0.0
         for _i in range(ATTEMPTS if begin else n):
