@@ -156,7 +156,7 @@ _locators = private("numba.core.caching:CacheImpl._locator_classes", _cache)
 
 
 class _BesidePyTensor(_Locator):  # type: ignore[misc, valid-type]
-    """Keeps compiled code beside PyTensor's own, if no other folder can be written to.
+    """Keeps compiled code in PyTensor's folder, if no other folder can be written to.
 
     Without it numba would raise an error when a cached function is defined, which is on import.
     """

@@ -60,8 +60,7 @@ def kept_on_disk(
 ) -> Any:
     """Return ``compile()``, or the machine code it returned for an equal graph, and `also`, before.
 
-    `arguments` are numba's types of those of the compiled function, which is only called with
-    such.
+    `arguments` are the numba types with which the compiled function is called.
     """
     content, key = _content(outputs), None
     if content is not None:

@@ -1,23 +1,22 @@
 r"""Metropolis updates of theta that brighten and darken rows, under a bound in parts.
 
-Given z, the number of bright rows holds the scale of many small effects: their rates grow with its
-third power, so that a change of log tau beyond 1 / (3 sqrt(n)) is rejected if n rows are bright.
-Here z changes with theta as much as the rates do. Let o and o' be the rates of a row at the state
-and the proposal, and f, f' its log factors. With
+With z held, the number of bright rows holds the scale of many small effects: rates grow with the
+third power of tau, so that n bright rows reject changes of log tau beyond 1 / (3 sqrt(n)). Here z
+changes with theta as much as the rates do. Let o and o' be the rates of a row at the state and at
+the proposal, f and f' its log factors, and
 
-.. math:: \epsilon = |e^{-o} - e^{-o'}|,
+.. math:: \epsilon = |e^{-o} - e^{-o'}|.
 
-a dark row whose rate rises turns bright with probability ``1 - exp(o - o')``, and a bright one
-stays. If the rate falls, a dark row stays, and a bright one turns dark with probability
-``epsilon / (epsilon + exp(f'))``, with the log factor where the rate is lower. One is the reverse
-of the other. By detailed balance a row that is bright before or after contributes
+If the rate rises, a dark row turns bright with probability ``1 - exp(o - o')``, and a bright row
+stays bright. If the rate falls, a dark row stays dark, and a bright row turns dark with probability
+``epsilon / (epsilon + exp(f'))``. Each is the reverse of the other. By detailed balance a row that
+is bright before or after contributes
 
 .. math:: \frac{e^{f'}}{e^f + \epsilon} \quad\text{or}\quad \frac{e^{f'} + \epsilon}{e^f}
 
-to the acceptance ratio if the rate rises or falls; a row that is dark before and after contributes
-nothing. (A dark row's factor in the augmented density is ``exp(-o)``, as in `dark_rates`.) Where
-remainders change as rates do, each such number is one: what is left of the ratio is the posterior's
-own, as if z had been summed out.
+to the acceptance ratio if its rate rises or falls. A row that is dark before and after contributes
+nothing, because its factor in the augmented density is ``exp(-o)``, see `dark_rates`. If remainders
+change as rates do, each contribution is one, and the ratio is the posterior's, with z summed out.
 """
 
 import functools
@@ -53,8 +52,8 @@ from pymc_flymc.kernels.rows import (
     weight_of_effects,
 )
 
-#: Most rows that a move is expected to brighten, or to darken. With more of them the rest of its
-#: acceptance ratio varies so much that it is hardly ever accepted.
+#: Largest sum of the changes of all rates. Beyond it contributions to the acceptance ratio vary so
+#: much that moves are rarely accepted: they are rejected before any row is read.
 MOST_ADJUSTED = 256.0
 
 
@@ -96,14 +95,24 @@ def _columns_kernel(dtype: np.dtype) -> Callable[..., Any]:
     return fill  # type: ignore[no-any-return]
 
 
-@row_part
+@kernel_part
+def _rates(rows, w, index, size):
+    """Return the rates of rows index[:size]."""
+    # A call for few rows: rates that are inlined take long to compile.
+    rates = np.empty(size)
+    for i in range(size):
+        rates[i] = rate_of(rows, w, index[i])
+    return rates
+
+
+@kernel_part
 def _times_rise(number, before, after):
     """Return a number times the rise of a power, NaN if the rise is."""
     change = after - before
     return 0.0 if number == 0.0 or change <= 0.0 else number * change
 
 
-@row_part
+@kernel_part
 def _rise(rows, columns, column, w, w_new):
     """Return a limit on the rise of the rate of a row by one of its columns."""
     before = bound_part(rows, w)[PARTS_SHARED.effects :]
@@ -140,11 +149,20 @@ def _is_adjusted(rows, columns, w, w_new):
 
 
 @kernel_part
+def _limit_of_row(rows, columns, n, w, w_new):
+    """Return the sum of `_rise` over the columns of row n."""
+    total = 0.0
+    for j in range(n_effects(rows, n)):
+        total += _rise(rows, columns, effect_at(rows, n, j)[0], w, w_new)
+    return total
+
+
+@kernel_part
 def _brighten_some(rng, rows, columns, w, w_new, bright):
     """Brighten each dark row with the probability 1 - exp(-rise of its rate), without its factor.
 
     Proposals are the events of a Poisson process along the rows of each column, as in
-    `sweeps.sweep_groups`. They are thinned to the share of the row's rise that is the column's.
+    `sweeps.sweep_groups`. They are thinned to the column's share of the row's rise.
     """
     wait = rng.standard_exponential()
     for column in range(rows.n_sparse):
@@ -153,15 +171,14 @@ def _brighten_some(rng, rows, columns, w, w_new, bright):
         while wait < most * (stop - place):
             place += min(int(wait / most), stop - place - 1)  # the quotient is rounded
             n = columns.row[place]
+            row = columns.row[place : place + 1]
             place += 1
             wait = rng.standard_exponential()
             if is_bright(bright, n):  # from the start, or by another column
                 continue
-            limit = 0.0
-            for j in range(n_effects(rows, n)):
-                limit += _rise(rows, columns, effect_at(rows, n, j)[0], w, w_new)
-            rise = max(rate_of(rows, w_new, n) - rate_of(rows, w, n), 0.0)
-            if rng.random() < np.expm1(-rise * (most / limit)) / np.expm1(-most):
+            rise = max(_rates(rows, w_new, row, 1)[0] - _rates(rows, w, row, 1)[0], 0.0)
+            rise *= most / _limit_of_row(rows, columns, n, w, w_new)
+            if rng.random() < np.expm1(-rise) / np.expm1(-most):
                 brighten(bright, n, 0.0)
         wait -= most * (stop - place)
 
@@ -182,28 +199,25 @@ def _log_of_sum(log_factor, excess):
 
 
 @kernel_part
-def _log_ratio_of_rows(rows, chain, bright):
-    """Return the log of the contribution of all rows that are bright before or after."""
+def _log_ratio_of_rows(rates, rates_new, chain, bright):
+    """Return the log of the contributions of all rows that are bright before or after."""
     total = 0.0
     for i in range(bright.count[0]):
-        n, before, after = bright.index[i], bright.log_factor[i], chain.log_factor_new[i]
-        rate, rate_new = rate_of(rows, chain.w, n), rate_of(rows, chain.w_new, n)
-        if rate_new >= rate:
-            total += after - _log_of_sum(before, _excess(rate, rate_new))
+        before, after = bright.log_factor[i], chain.log_factor_new[i]
+        if rates_new[i] >= rates[i]:
+            total += after - _log_of_sum(before, _excess(rates[i], rates_new[i]))
         else:
-            total += _log_of_sum(after, _excess(rate_new, rate)) - before
+            total += _log_of_sum(after, _excess(rates_new[i], rates[i])) - before
     return total
 
 
 @kernel_part
-def _darken_some(rng, rows, chain, bright):
-    """Darken bright rows whose rates fall, as a proposal that is accepted has them."""
+def _darken_some(rng, rates, rates_new, chain, bright):
+    """Darken bright rows whose rates fall, as z of an accepted proposal requires."""
     for i in range(bright.count[0] - 1, -1, -1):
-        n, after = bright.index[i], chain.log_factor_new[i]
-        rate, rate_new = rate_of(rows, chain.w, n), rate_of(rows, chain.w_new, n)
-        bright.log_factor[i] = after
-        if rate_new < rate:
-            excess = _excess(rate_new, rate)
+        after = bright.log_factor[i] = chain.log_factor_new[i]
+        if rates_new[i] < rates[i]:
+            excess = _excess(rates_new[i], rates[i])
             if rng.random() < excess / (excess + np.exp(after)):
                 darken(bright, i)
 
@@ -228,9 +242,12 @@ def _adjusted_update(rng, log_correction, rows, posterior, chain, bright, scratc
     n, new = bright.count[0], chain.log_factor_new
     log_factors(rows, factors, w, bright.index, n_before, n, bright.log_factor, scratch)
     log_factors(rows, factors, w_new, bright.index, 0, n, new, scratch)
-    log_ratio = finite_or_minus_inf(log_ratio + _log_ratio_of_rows(rows, chain, bright), scratch)
+    rates = _rates(rows, w, bright.index, n)
+    rates_new = _rates(rows, w_new, bright.index, n)
+    log_ratio += _log_ratio_of_rows(rates, rates_new, chain, bright)
+    log_ratio = finite_or_minus_inf(log_ratio, scratch)
     if -rng.standard_exponential() < log_ratio:
-        _darken_some(rng, rows, chain, bright)
+        _darken_some(rng, rates, rates_new, chain, bright)
         accept_theta(chain, log_density)
         take_dark(rows, bright, chain)
     else:

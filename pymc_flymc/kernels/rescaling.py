@@ -8,6 +8,7 @@ written as location + tau * z.
 If effects are written in this way, z has little room: many rows determine tau * z, and the ridge
 along which it is constant is narrower for smaller z. Then z changes by the factor exp(-delta), so
 that the effects stay, as if they were centred. A chain mixes if either way suits (Yu & Meng 2011).
+A third kind of move keeps the coordinates of `following`, which are between the two.
 
 Yu, Y. and Meng, X.-L. (2011). To center or not to center: that is not the question. Journal of
 Computational and Graphical Statistics 20, 531-570.
@@ -36,10 +37,11 @@ SMALLEST, LARGEST = 0.02, 2.0
 #: Moves of each scale per draw. In a funnel of five effects, 22 rows, log tau had two to three
 #: times as many effective draws as with one move, for at most a fifth more time.
 REPEATS = 4
-#: After the first, so many moves in its place if effects follow the scale, or if it multiplies
-#: effects that need not, and brightness can change with it. Their smallest and largest standard
-#: deviation, in units of the preconditioner's.
-FOLLOWED, NARROWEST, WIDEST = 3, 0.6, 2.4
+#: Moves in following coordinates that replace each of these but the first, if effects follow the
+#: scale, or if the scale multiplies its effects and brightness can change with it.
+FOLLOWED = 3
+#: Smallest and largest standard deviation of such a move, in units of the preconditioner's.
+NARROWEST, WIDEST = 0.6, 2.4
 #: Scales of more effects than this move once per draw, unless effects follow them. Their
 #: posteriors are rarely funnels, and so narrow that most of these moves are rejected, each at the
 #: price of half a gradient. But of many effects that hardly differ the scale's density falls off so
@@ -78,10 +80,10 @@ def propose_rescaling(rng, posterior, k, chain):
 
 @kernel_part
 def propose_followed(rng, posterior, k, chain):
-    """Propose chain.v_new, with scale k changed, and its effects as they follow it.
+    """Propose chain.v_new, with scale k changed in following coordinates; return the log Jacobian.
 
-    As `propose_rescaling`, in coordinates in which effects have the same room for all scales: the
-    change is as large as the scale's own posterior is wide, for all that the preconditioner knows.
+    Effects have the same room there for all scales. So the change can be as large as the scale's
+    posterior is wide, by the preconditioner. It is symmetric, and its width depends on no state.
     """
     geometry, theta, scale = posterior.geometry, chain.theta_new, posterior.scales.scale[k]
     copy(geometry.centre, theta)
@@ -102,9 +104,9 @@ def propose_followed(rng, posterior, k, chain):
 
 @kernel_part(inline="always")
 def rescale(rng, repeats, posterior, chain, bright, scratch):
-    """Update each scale up to `repeats` times, given z, then move along common shifts.
+    """Update each scale up to `repeats` times, with z if the bound allows, then common shifts.
 
-    Write the mean acceptance probability.
+    Write the mean acceptance probability of the former.
     """
     if posterior.scales.scale.shape[0] > 0:
         take_dark(posterior.rows, bright, chain)
@@ -114,7 +116,7 @@ def rescale(rng, repeats, posterior, chain, bright, scratch):
 
 @kernel_part(inline="always")
 def rescale_by(rng, repeats, move, arguments, posterior, chain):
-    """Update each scale by a kernel's own Metropolis-Hastings test, `move`.
+    """Update scales and common shifts by a kernel's own Metropolis-Hastings test, `move`.
 
     ``move(rng, log_correction, *arguments)`` accepts or rejects chain.v_new, and returns the
     acceptance probability. The most moves of each scale, `repeats`, must not depend on the state.
@@ -127,18 +129,20 @@ def rescale_by(rng, repeats, move, arguments, posterior, chain):
     start = rng.integers(0, n_scales) if n_scales > MOST_MOVES else 0
     first = rng.integers(0, n_shifts) if n_shifts > MOST_MOVES else 0
     for i in range(of_scales + of_shifts):
-        is_shift, k = i >= of_scales, (start + i) % n_scales
-        follows = not is_shift and is_followed(following, scales.scale[k])
-        if not is_shift and scales.power[scales.first[k]] < 0.0:  # it multiplies its effects
-            follows = follows or posterior.columns.near.shape[0] > 0
-        many = not is_shift and scales.first[k + 1] - scales.first[k] > MANY
-        if i >= n_scales and many and not follows:
-            continue
-        for _j in range(FOLLOWED if i >= n_scales and follows else 1):
+        is_shift, k, n_proposals, in_coordinates = i >= of_scales, (start + i) % n_scales, 1, False
+        if n_scales <= i < of_scales:  # a scale, not for the first time
+            multiplies = scales.power[scales.first[k]] < 0.0
+            in_coordinates = is_followed(following, scales.scale[k])
+            in_coordinates |= multiplies and posterior.columns.near.shape[0] > 0
+            if in_coordinates:
+                n_proposals = FOLLOWED
+            elif scales.first[k + 1] - scales.first[k] > MANY:
+                continue
+        for _j in range(n_proposals):
             log_jacobian = 0.0
             if is_shift:
                 propose_shift(rng, posterior, (first + i - of_scales) % n_shifts, chain)
-            elif i >= n_scales and follows:
+            elif in_coordinates:
                 log_jacobian = propose_followed(rng, posterior, k, chain)
             else:
                 log_jacobian = propose_rescaling(rng, posterior, k, chain)

@@ -108,14 +108,15 @@ def _shrunk_covariance(draws: np.ndarray) -> np.ndarray:
     noise = (squares - total**2 / PARTS) / (PARTS * (PARTS - 1))
     variances = np.diag(sample)
     before = np.full(m, np.median(variances))
-    common, own = _weight(np.diag(noise), variances - before), np.diag(noise).copy()
-    # A variance that stands out, as that of a scale among many effects, is believed by itself.
-    own = np.minimum(common, DOUBT * own / np.maximum((variances - before) ** 2, 1e-300))
+    pooled = _weight(np.diag(noise), variances - before)
+    # One variance that stands out, of a scale among many effects, is judged by its own noise.
+    alone = DOUBT * np.diag(noise) / np.maximum((variances - before) ** 2, np.finfo(float).tiny)
+    of_variances = np.minimum(pooled, alone)
     np.fill_diagonal(noise, 0.0)
     # At least the weights of variances, so that the result stays positive definite.
-    weight = max(common, _weight(noise, sample - np.diag(variances)))
+    weight = max(pooled, _weight(noise, sample - np.diag(variances)))
     covariance = (1.0 - weight) * sample
-    np.fill_diagonal(covariance, (1.0 - own) * variances + own * before)
+    np.fill_diagonal(covariance, (1.0 - of_variances) * variances + of_variances * before)
     return covariance
 
 

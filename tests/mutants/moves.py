@@ -233,14 +233,14 @@ MUTANTS: Rows = {
     "kernels/adjusted_brightness.py": [
         (
             "rows that turn bright as often as they are proposed",
-            "if rng.random() < np.expm1(-rise * (most / limit)) / np.expm1(-most):",
+            "if rng.random() < np.expm1(-rise) / np.expm1(-most):",
             "if True:",
             "parts-adjusted",
         ),
         (
             "rows of two columns that turn bright at the whole rate in each",
-            "np.expm1(-rise * (most / limit))",
-            "np.expm1(-rise)",
+            "rise *= most / _limit_of_row(rows, columns, n, w, w_new)",
+            "rise *= 1.0",
             "parts-shifts-adjusted",
         ),
         (
@@ -251,13 +251,13 @@ MUTANTS: Rows = {
         ),
         (
             "what turned bright left out of the acceptance ratio",
-            "total += after - _log_of_sum(before, _excess(rate, rate_new))",
+            "total += after - _log_of_sum(before, _excess(rates[i], rates_new[i]))",
             "total += after - before",
             "parts-adjusted",
         ),
         (
             "rows that would have turned dark left out of the acceptance ratio",
-            "total += _log_of_sum(after, _excess(rate_new, rate)) - before",
+            "total += _log_of_sum(after, _excess(rates_new[i], rates[i])) - before",
             "total += after - before",
             "parts-adjusted",
         ),

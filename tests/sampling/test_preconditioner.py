@@ -68,6 +68,20 @@ def test_dependent_draws_say_less():
     assert error < unseen * np.linalg.norm(np.cov(draws.T) - np.eye(m))
 
 
+def test_one_variance_that_stands_out_is_learnt():
+    """As of the scale of a factor without effect; the noise of many others does not hide it."""
+    n, m, shares = 150, 300, []
+    for seed in range(5):
+        draws = np.random.default_rng(seed).standard_normal((n, m))
+        draws[:, 0] *= 2.0
+        factor = learn_geometry(dense_geometry(np.zeros(m), np.eye(m)), draws).factor
+        learnt, sds = np.linalg.norm(factor, axis=1), draws.std(axis=0)
+        shares.append((learnt[0] - 1.0) / (sds[0] - 1.0))
+        assert np.max(np.abs(learnt[1:] - 1.0)) < np.max(np.abs(sds[1:] - 1.0))
+    # More of what the draws show than of what was believed.
+    assert min(shares) > 0.5
+
+
 def test_variances_are_learnt_from_fewer_draws_than_parameters():
     """A few wide directions, as of a prior where data say little; correlations stay unknown."""
     rng, n, m = np.random.default_rng(7), 100, 300
